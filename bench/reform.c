@@ -160,6 +160,7 @@ int main(int argc, char **argv) {
     failed |= run(folder, 1, 0, 1);
     failed |= run(folder, 0, 1, 0);
     failed |= run(folder, 1, 1, 1);
+    failed |= run(folder, 1, 1, 0); /* the worker hands its part over, and the table moves */
     copy();
     rmdir(folder);
     return failed;

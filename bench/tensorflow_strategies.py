@@ -9,12 +9,15 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
 import os
-import socket
+import pathlib
 import statistics
 import subprocess
 import sys
 import time
 from typing import Any, Callable, List, NamedTuple
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+from ports import free_ports  # noqa: E402
 
 BATCH, OUTPUTS = 64, 10
 SECONDS = 3.0  #: for which each measurement goes on
@@ -203,16 +206,6 @@ def ops(_):
     return found
 
 
-def ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
-
-
 def start(function, model, **environment):
     return subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--run", function, "--models", model],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -243,7 +236,7 @@ def run_theirs(function, model, workers, server_count):
     if function == "their_servers":
         names += [("ps", i) for i in range(server_count)] + [("chief", 0)]
     cluster = {}
-    for (kind, _), port in zip(names, ports(len(names))):
+    for (kind, _), port in zip(names, free_ports(len(names) + 1)):
         cluster.setdefault(kind, []).append(f"127.0.0.1:{port}")
 
     def begin(kind, index):

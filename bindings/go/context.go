@@ -24,6 +24,7 @@ type Context struct {
 	watches  watches
 	memories memories
 	events   events
+	gpus     knownGPUs
 	log      uint64 // number of the log sink's callback
 	world    struct {
 		sync.Mutex

@@ -14,7 +14,7 @@ import (
 )
 
 // Memory is memory outside of Go's heap, which operations may use after a call has returned:
-// allocated by Alloc, or the program's (Register).
+// allocated by Alloc, or the program's (Register, DeviceMemory).
 type Memory[T Element] struct {
 	// Data is the memory. It must not be used after Close.
 	Data []T
@@ -43,9 +43,9 @@ func Alloc[T Element](c *Context, count int) (*Memory[T], error) {
 		return nil, errorf(ErrInvalid, "alloc: cannot allocate %d elements", count)
 	}
 	bytes := uintptr(count) * size
-	r, err := c.region(bytes, func(handle uintptr, made *uintptr) error {
+	r, err := c.region(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Mem_alloc(handle, uint64(bytes), unsafe.Pointer(made)))
-	})
+	}, capi.Mem_deregister)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,9 @@ func Register[T Element](c *Context, data []T, share bool) (*Memory[T], error) {
 	if v.bytes == 0 {
 		return nil, errorf(ErrInvalid, "register: the slice is empty")
 	}
+	if err := onHost(v, "register: the slice"); err != nil {
+		return nil, err
+	}
 	if isGo(v.pointer) {
 		return nil, errorf(ErrInvalid, "register: this is Go memory: "+
 			"C must not keep its address; use dtrain.Alloc")
@@ -74,9 +77,9 @@ func Register[T Element](c *Context, data []T, share bool) (*Memory[T], error) {
 	if share {
 		p.SetFlags(C.DTRAIN_MEM_SHARED)
 	}
-	r, err := c.region(uintptr(v.bytes), func(handle uintptr, made *uintptr) error {
+	r, err := c.region(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Mem_register(handle, p.Swigcptr(), unsafe.Pointer(made)))
-	})
+	}, capi.Mem_deregister)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +108,8 @@ func memoryOf[T Element](r *region, data []T) *Memory[T] {
 	return m
 }
 
-func (c *Context) region(bytes uintptr, create func(uintptr, *uintptr) error) (*region, error) {
+func (c *Context) region(create func(uintptr, *uintptr) error,
+	free func(uintptr) *capi.Failure) (*region, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -118,7 +122,7 @@ func (c *Context) region(bytes uintptr, create func(uintptr, *uintptr) error) (*
 			return &capi.Failure{Status: int32(ErrBusy), Rank: -1,
 				Text: "an operation in flight uses this memory; wait for it first"}
 		}
-		if failure := capi.Mem_deregister(handle); failure != nil {
+		if failure := free(handle); failure != nil {
 			return failure
 		}
 		c.memories.drop(r)

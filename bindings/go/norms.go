@@ -3,6 +3,7 @@ package dtrain
 // SPDX-License-Identifier: Apache-2.0
 
 import (
+	"fmt"
 	"runtime"
 	"unsafe"
 
@@ -21,6 +22,9 @@ func ClipByGlobalNorm[T Float](arrays [][]T, maxNorm float64) (norm float64, err
 	pointers := make([]unsafe.Pointer, len(arrays))
 	counts, types := make([]uint64, len(arrays)), make([]uint32, len(arrays))
 	for i, array := range arrays {
+		if err := onHost(viewOf(array), fmt.Sprintf("arrays[%d]", i)); err != nil {
+			return 0, err
+		}
 		pointers[i], counts[i], types[i] = start(array), uint64(len(array)), uint32(TypeOf[T]())
 	}
 	addresses := capi.Addresses(pointers)

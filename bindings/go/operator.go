@@ -23,6 +23,9 @@ type Params struct {
 	Factors             bool
 	Weight              float64 // weight of a push in an average
 	MinVersion          uint64  // a pull waits until this many updates have been applied
+	// A CUstream or cudaStream_t, in whose order collectives and messages on its GPU (DeviceMemory)
+	// are: only blocking calls wait for it. 0 is no stream, 1 the default stream.
+	Stream uintptr
 }
 
 // Result is the outcome of a finished operation.
@@ -109,7 +112,7 @@ func (o *operator) numbers() capi.Params {
 	p := &o.params
 	return capi.Params{TimeoutNs: int64(p.Timeout), Priority: int32(clamp(p.Priority)),
 		Prescale: p.Prescale, Postscale: p.Postscale, Factors: p.Factors, Weight: p.Weight,
-		MinVersion: p.MinVersion}
+		MinVersion: p.MinVersion, Stream: p.Stream}
 }
 
 func resultOf(event capi.Event) Result {

@@ -103,6 +103,9 @@ func OpenWriter(path string) (*Writer, error) {
 
 // Append writes a record.
 func (w *Writer) Append(record []byte) error {
+	if err := onHost(viewOf(record), "record"); err != nil {
+		return err
+	}
 	return w.call(func(handle uintptr) *capi.Failure {
 		return capi.Writer_append(handle, start(record), uint64(len(record)))
 	})

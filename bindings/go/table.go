@@ -206,6 +206,13 @@ func (t *Table[T]) SetRate(ctx context.Context, rate float64) error {
 	})
 }
 
+// SetUpdates says how often the table was updated before: the next update is number count + 1.
+func (t *Table[T]) SetUpdates(ctx context.Context, count uint64) error {
+	return t.run(ctx, func(table uintptr, call *capi.Call) *capi.Failure {
+		return capi.Table_set_updates(table, count, call)
+	})
+}
+
 // SetReady declares the table initialized; usually one worker does.
 func (t *Table[T]) SetReady(ctx context.Context) error { return t.run(ctx, capi.Table_set_ready) }
 

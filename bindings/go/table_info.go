@@ -109,6 +109,9 @@ func SetStateRows[S, T Element](ctx context.Context, t *Table[T], index int, key
 
 // Locate returns the servers that hold these elements, or keys.
 func (t *Table[T]) Locate(items []uint64) ([]uint32, error) {
+	if err := onHost(viewOf(items), "items"); err != nil {
+		return nil, err
+	}
 	servers := make([]uint32, len(items))
 	err := t.call(func(table uintptr) *capi.Failure {
 		return capi.Table_locate(table, start(items), uint64(len(items)), start(servers))

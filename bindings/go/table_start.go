@@ -68,6 +68,13 @@ func (t *Table[T]) StartSetRate(rate float64) (*Request, error) {
 	})
 }
 
+// StartSetUpdates starts a SetUpdates.
+func (t *Table[T]) StartSetUpdates(count uint64) (*Request, error) {
+	return t.begin(func(table uintptr, call *capi.Call) *capi.Failure {
+		return capi.Table_set_updates(table, count, call)
+	})
+}
+
 // StartCountRows starts a CountRows; count[0] is written.
 func (t *Table[T]) StartCountRows(count []uint64) (*Request, error) {
 	if len(count) == 0 {

@@ -179,6 +179,8 @@ func TestState(t *testing.T) {
 	refused(t, dtrain.PullState(background, w, 0, 0, make([]uint8, 4)), dtrain.ErrInvalid)
 	refused(t, dtrain.PullState(background, w, 1, 0, x), dtrain.ErrNotFound)
 	check(t, w.SetRate(background, 0.1))
+	check(t, w.SetUpdates(background, 7))
+	refused(t, w.SetUpdates(background, 1<<54), dtrain.ErrInvalid)
 	rows := table[float32](t, dtrain.TableParams{Dim: 2, Rule: dtrain.RuleAdam})
 	keys := []uint64{5}
 	_, err = rows.PushRows(background, keys, x[:2])

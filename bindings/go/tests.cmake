@@ -20,6 +20,12 @@ endforeach()
 go_test(pointers ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${program})
 set_property(TEST go.pointers APPEND PROPERTY ENVIRONMENT GODEBUG=cgocheck=2)
 
+if(TARGET dtrain_device_cuda) # memory of GPUs, by the driver for tests
+    go_test(devices ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${program} -test.run GPU|Streams)
+    set_property(TEST go.devices APPEND PROPERTY ENVIRONMENT DTRAIN_TEST_GPU=1 GODEBUG=cgocheck=2
+        LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fakecuda DTRAIN_PLUGIN_PATH=${CMAKE_BINARY_DIR}/plugins)
+endif()
+
 set(digits ${CMAKE_BINARY_DIR}/bin/go/digits ${CMAKE_SOURCE_DIR}/examples/digits/data)
 go_test(digits_allreduce ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${digits})
 go_test(digits_table ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -s 1 -- ${digits} table)

@@ -213,6 +213,12 @@ template <class Way> class TableOperations {
             return dtrain_table_set_rate(table(), rate, params, request);
         });
     }
+    // Says how often the table was updated before: the next update is number count + 1.
+    Done set_updates(uint64_t count) const {
+        return way_.run([&](auto params, auto request) {
+            return dtrain_table_set_updates(table(), count, params, request);
+        });
+    }
     // Pulls or sets numbers of a state array of the rule (Table::states()), from `first` on.
     Found pull_state(uint32_t index, Output out, uint64_t first = 0) const {
         of_state("pull_state", index, out);

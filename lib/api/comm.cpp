@@ -46,7 +46,8 @@ Status join(dtrain_context *context, cluster::SessionParams params,
             return s;
         params.transports = cluster::transport_addresses(*context->agent);
     }
-    return cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
+    return cluster::Session::join(*context->agent, *context->backgrounds, context->options, params,
+                                  out);
 }
 
 } // namespace dtrain::api
@@ -56,6 +57,7 @@ namespace {
 // Makes a handle for the communicator that `make` returns; *out is NULL if this rank gets none.
 template <class F> Status make_comm(dtrain_context *context, dtrain_comm_t **out, F &&make) {
     return guard_new([&]() -> Status {
+        context->domains.look();
         auto fresh = std::make_unique<dtrain_comm>(context);
         if (Status s = make(fresh->communicator); s != DTRAIN_OK) return s;
         *out = fresh->communicator != nullptr ? fresh.release() : nullptr;
@@ -85,8 +87,7 @@ Status make_world(dtrain_context *context, const char *rendezvous,
     std::shared_ptr<dtrain::cluster::Session> session;
     if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK) return s;
     auto self = int32_t(session->self());
-    if (Status s = context->timeline->joined(*context->agent, *context->helper, self,
-                                             session->job().members()[size_t(self)].host);
+    if (Status s = context->timeline->joined(self, session->job().members()[size_t(self)].host);
         s != DTRAIN_OK)
         return s;
     const int64_t left_ns = session->timeout_until(session_params.deadline_ns);
@@ -105,6 +106,7 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (comm_p == nullptr) return fail(DTRAIN_ERR_INVALID, "comm_create: comm_p is NULL");
     return guard_new([&]() -> Status {
+        context->domains.look();
         auto fresh = std::make_unique<dtrain_comm>(context);
         if (Status s = make_world(context, rendezvous, params, fresh->communicator); s != DTRAIN_OK)
             return s;

@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 #include "api/operation.h"
+#include "api/staging.h"
 #include "collectives/communicator/agreement.h"
 
 using dtrain::fail;
+using dtrain::fail_within;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
 using dtrain::api::guard_new;
 using dtrain::cluster::CallKind;
+using dtrain::collectives::CallOptions;
 using dtrain::compression::Compressor;
 
 struct dtrain_compressor : dtrain::api::Child {
@@ -51,12 +54,20 @@ dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor, con
                                             const dtrain_op_params_t *params,
                                             dtrain_request_t **request_p) {
     if (Status s = check_handle(compressor, "compressor"); s != DTRAIN_OK) return s;
+    const void *input = send;
+    void *result = recv;
+    dtrain::api::Staging staging(compressor->context);
+    if (Status s = staging.both(input, result, compressor->compressor->count() * sizeof *recv);
+        s != DTRAIN_OK)
+        return fail_within(s, "compressed allreduce");
+    const auto go = [&](const CallOptions &options) {
+        if (options.scaling != nullptr) return dtrain::api::refuse_scaling("compressed allreduce");
+        return compressor->compressor->post(static_cast<const float *>(input),
+                                            static_cast<float *>(result), op, options);
+    };
     return dtrain::api::run_operation(
-        compressor->context, params, request_p,
-        [&](const dtrain::collectives::CallOptions &options) {
-            if (options.scaling != nullptr)
-                return dtrain::api::refuse_scaling("compressed allreduce");
-            return compressor->compressor->post(send, recv, op, options);
+        compressor->context, params, request_p, [&](const CallOptions &options) {
+            return dtrain::api::post_staged(compressor->context, staging.staged(), options, {}, go);
         });
 }
 

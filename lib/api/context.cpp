@@ -77,6 +77,25 @@ void find_facts(dtrain::transport::Host &host, int64_t deadline_ns) {
     if (!own.empty()) host.set_fact("route.address", std::move(own));
 }
 
+Status start_threads(dtrain_context &context) {
+    using dtrain::engine::Backgrounds;
+    const std::string_view progress = context.options.text("progress");
+    context.backgrounds = std::make_unique<Backgrounds>(dtrain::monotonic_clock());
+    const bool manual = progress == "manual";
+    context.timeline =
+        std::make_unique<dtrain::api::Timeline>(*context.agent, context.options.text("timeline"),
+                                                manual ? context.backgrounds.get() : nullptr);
+    if (manual) {
+        context.agent->set_helper(
+            {.serve = [](void *self) { static_cast<Backgrounds *>(self)->serve(); },
+             .arg = context.backgrounds.get()});
+        return DTRAIN_OK;
+    }
+    if (Status s = context.backgrounds->start("dtrain-control"); s != DTRAIN_OK) return s;
+    context.helper = std::make_unique<dtrain::engine::Helper>(*context.agent);
+    return context.helper->start(progress == "thread");
+}
+
 Status open_context(dtrain_context &context) {
     static constexpr std::pair<std::string_view, int32_t> levels[] = {{"error", DTRAIN_LOG_ERROR},
                                                                       {"warn", DTRAIN_LOG_WARN},
@@ -89,18 +108,15 @@ Status open_context(dtrain_context &context) {
     if (Status s = read_join_options(context.options, join); s != DTRAIN_OK) return s;
     std::vector<uint8_t> secret(join.secret.begin(), join.secret.end());
     dtrain::Clock &clock = dtrain::monotonic_clock();
-    context.host = std::make_unique<dtrain::transport::Host>(context.options, context.log, clock,
-                                                             std::move(secret));
+    context.host = std::make_unique<dtrain::transport::Host>(
+        context.options, context.log, clock, std::move(secret), join.protection.data);
     find_facts(*context.host, dtrain::cluster::join_deadline(context.options, 0));
     context.agent = std::make_unique<dtrain::engine::Agent>(clock, context.log);
     context.agent->set_stall_check(context.options.number("stall.check"));
     if (Status s = context.agent->open(); s != DTRAIN_OK) return s;
+    if (Status s = context.domains.open(context.agent->wake_fd()); s != DTRAIN_OK) return s;
     if (Status s = open_transports(context); s != DTRAIN_OK) return s;
-    context.timeline =
-        std::make_unique<dtrain::api::Timeline>(*context.agent, context.options.text("timeline"));
-    context.helper = std::make_unique<dtrain::engine::Helper>(*context.agent);
-    std::string_view progress = context.options.text("progress");
-    return context.helper->start(progress == "manual", progress == "thread");
+    return start_threads(context);
 }
 
 } // namespace
@@ -140,6 +156,8 @@ dtrain_status_t dtrain_context_destroy(dtrain_context_t *context) {
                     "registrations; destroy them first",
                     n);
     return guard([&] {
+        // Results of operations that have ended may be on their way to accelerators.
+        context->agent->wait_until([&] { return !context->domains.in_use(); }, INT64_MAX);
         delete context;
         return DTRAIN_OK;
     });
@@ -149,7 +167,7 @@ int32_t dtrain_context_progress(dtrain_context_t *context) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     int done = 0;
     Status s = guard([&] {
-        if (context->options.text("progress") == "manual") context->helper->serve();
+        if (context->helper == nullptr) context->backgrounds->serve();
         done = context->agent->work();
         return DTRAIN_OK;
     });

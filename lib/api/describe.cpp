@@ -40,7 +40,8 @@ std::string capabilities(uint64_t caps) {
         {DTRAIN_TP_CAP_EVENT_FD, "event_fd"},
         {DTRAIN_TP_CAP_PEER_LOST, "peer_lost"},
         {DTRAIN_TP_CAP_CUDA, "cuda"},
-        {DTRAIN_TP_CAP_DMABUF, "dmabuf"}};
+        {DTRAIN_TP_CAP_DMABUF, "dmabuf"},
+        {DTRAIN_TP_CAP_GUARDED, "guarded"}};
     std::string out = "[";
     for (auto [bit, name] : names)
         if ((caps & bit) != 0) out += (out.size() > 1 ? ", " : "") + quoted(name);
@@ -75,7 +76,32 @@ std::string cards(const dtrain_context &context) {
     return out;
 }
 
-std::string describe(const dtrain_context *context) {
+std::string devices_of(const dtrain::accel::PluginReport &plugin) {
+    std::string out;
+    for (const dtrain::accel::DeviceReport &device : plugin.devices)
+        out += std::string(out.empty() ? "" : ", ") +
+               "{\"device\": " + std::to_string(device.attr.ordinal) +
+               ", \"name\": " + quoted(device.attr.name) +
+               ", \"address\": " + quoted(device.attr.address) +
+               ", \"driver\": " + quoted(device.attr.driver) + ", " +
+               number("memory_bytes", device.attr.memory_bytes) +
+               ", \"open\": " + (device.is_open ? "true" : "false") + ", " +
+               number("to_host_bytes", device.to_host_bytes) + ", " +
+               number("to_device_bytes", device.to_device_bytes) + "}";
+    return out;
+}
+
+std::string accelerators(dtrain_context &context) {
+    context.domains.look(); // the program may have begun to use one
+    std::string out;
+    for (const dtrain::accel::PluginReport &plugin : context.domains.report())
+        out += std::string(out.empty() ? "" : ",") + "\n    {\"plugin\": " + quoted(plugin.name) +
+               ", \"used\": " + (plugin.why.empty() ? "true" : "false") +
+               ", \"why\": " + quoted(plugin.why) + ", \"devices\": [" + devices_of(plugin) + "]}";
+    return out;
+}
+
+std::string describe(dtrain_context *context) {
     std::string out = "{\n  \"version\": " + quoted(DTRAIN_VERSION) + ",\n  ";
     out += number("api", DTRAIN_API_VERSION) + ",\n  ";
     out += number("transport_abi", DTRAIN_TP_ABI) + ",\n  ";
@@ -86,6 +112,7 @@ std::string describe(const dtrain_context *context) {
     if (context != nullptr) out += ",\n  \"transports\": [" + transports(*context) + "\n  ]";
     if (context != nullptr && !context->host->cards().empty())
         out += ",\n  \"cards\": [" + cards(*context) + "\n  ]";
+    if (context != nullptr) out += ",\n  \"accelerators\": [" + accelerators(*context) + "]";
     return out + "\n}\n";
 }
 

@@ -1,6 +1,7 @@
 // Implements dtrain_gradients_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
+#include "api/staging.h"
 #include "collectives/communicator/agreement.h"
 #include "gradients/queue.h"
 
@@ -8,6 +9,7 @@
 #include <cstring>
 
 using dtrain::fail;
+using dtrain::fail_within;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
@@ -93,15 +95,21 @@ dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const cha
                                         dtrain_request_t **request_p) {
     if (Status s = check_handle(gradients, "gradients"); s != DTRAIN_OK) return s;
     if (Status s = check_submission(name, send, recv, count, dtype, op); s != DTRAIN_OK) return s;
+    dtrain::api::Staging staging(gradients->context);
+    if (Status s = staging.both(send, recv, count * dtrain_dtype_size(dtype)); s != DTRAIN_OK)
+        return fail_within(s, "gradients: tensor \"%s\"", name);
+    const auto go = [&](const CallOptions &options) {
+        if (options.scaling != nullptr) return dtrain::api::refuse_scaling("gradients_submit");
+        dtrain::gradients::Submission submission;
+        submission.name = name;
+        submission.spec = {.count = count, .dtype = uint8_t(dtype), .op = uint8_t(op)};
+        submission.priority = options.priority;
+        return gradients->queue->submit(std::move(submission), {send, recv}, options.request,
+                                        options.timeout_ns, options.blocking, options.awaited);
+    };
     return dtrain::api::run_operation(
         gradients->context, params, request_p, [&](const CallOptions &options) {
-            if (options.scaling != nullptr) return dtrain::api::refuse_scaling("gradients_submit");
-            dtrain::gradients::Submission submission;
-            submission.name = name;
-            submission.spec = {.count = count, .dtype = uint8_t(dtype), .op = uint8_t(op)};
-            submission.priority = options.priority;
-            return gradients->queue->submit(std::move(submission), {send, recv}, options.request,
-                                            options.timeout_ns, options.blocking, options.awaited);
+            return dtrain::api::post_staged(gradients->context, staging.staged(), options, {}, go);
         });
 }
 

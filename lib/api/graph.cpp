@@ -28,15 +28,16 @@ namespace {
 Status run(dtrain_graph_t *graph, Kind kind, const void *send, void *recv, uint64_t count,
            uint32_t dtype, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
-    return dtrain::api::run_call(graph->comm,
-                                 {.kind = kind,
-                                  .send = send,
-                                  .recv = recv,
-                                  .count = count,
-                                  .dtype = dtype,
-                                  .root = graph->number,
-                                  .graph = graph->graph.get()},
-                                 graph->graph, params, request_p);
+    return dtrain::api::run_call(
+        graph->comm,
+        {.kind = kind,
+         .send = send,
+         .recv = recv,
+         .count = count,
+         .dtype = dtype,
+         .root = graph->number,
+         .graph = graph->graph.get()},
+        [graph] { return graph->graph; }, params, request_p);
 }
 
 } // namespace

@@ -1,12 +1,14 @@
 // Defines the structs behind the opaque handles.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "accel/domains.h"
 #include "api/fork.h"
 #include "api/timeline.h"
 #include "base/options.h"
 #include "collectives/communicator/communicator.h"
 #include "dtrain.h"
 #include "engine/agent.h"
+#include "engine/backgrounds.h"
 #include "engine/completion_queue.h"
 #include "engine/helper.h"
 #include "gradients/queue.h"
@@ -31,12 +33,14 @@ struct dtrain_context {
     dtrain::Options options;
     dtrain::Log log;
     std::unique_ptr<dtrain::transport::Host> host; // must outlive the agent's devices
+    dtrain::accel::Domains domains{options, log};  // must outlive the agent's operations
     dtrain::memory::Registry registry;
     dtrain::ps::FunctionRegistry functions;
     std::unique_ptr<dtrain::engine::Agent> agent;
-    std::unique_ptr<dtrain::api::Timeline> timeline; // must outlive the helper
-    std::unique_ptr<dtrain::engine::Helper> helper;
-    std::atomic<uint32_t> children{0}; // handles made from this context
+    std::unique_ptr<dtrain::api::Timeline> timeline;
+    std::unique_ptr<dtrain::engine::Backgrounds> backgrounds; // control planes of its jobs
+    std::unique_ptr<dtrain::engine::Helper> helper;           // nullptr: progress=manual
+    std::atomic<uint32_t> children{0};                        // handles made from this context
     // Held while a job is given the transports' addresses, and while its first table is made.
     std::mutex session_mutex;
 };

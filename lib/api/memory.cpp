@@ -4,6 +4,7 @@
 #include "api/handles.h"
 
 using dtrain::fail;
+using dtrain::fail_within;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
@@ -34,6 +35,12 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
     return guard_new([&]() -> Status {
         dtrain_mem_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        dtrain::accel::Where where;
+        if (context->domains.any() && given.mem_type != DTRAIN_MEM_DMABUF)
+            if (Status s = context->domains.find(given.address, given.length, where);
+                s != DTRAIN_OK)
+                return fail_within(s, "register");
+        if (where.domain != nullptr) given.mem_type = DTRAIN_MEM_CUDA;
         return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
             return Registration::make(context->agent->devices(), given, out);
         });

@@ -3,9 +3,28 @@
 #include "api/operation.h"
 
 namespace dtrain::api {
+namespace {
+
+Status check_stream(const dtrain_op_params_t &params, bool blocking, Allowed allowed) {
+    if (params.stream_type != DTRAIN_STREAM_CUDA)
+        return fail(DTRAIN_ERR_UNSUPPORTED, "unknown stream_type %u", params.stream_type);
+    if (!allowed.stream)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "stream: only collectives and messages can be put on a stream, and only those "
+                    "with a buffer on an accelerator that the context knows (option accelerators); "
+                    "synchronize the stream and leave stream_type 0");
+    if (blocking)
+        return fail(
+            DTRAIN_ERR_INVALID,
+            "stream: the operation needs a request (request_p) or a completion queue, which "
+            "tells of its failure");
+    return DTRAIN_OK;
+}
+
+} // namespace
 
 Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *params,
-                       dtrain_request_t **request_p, bool of_table, Operation &out) {
+                       dtrain_request_t **request_p, Allowed allowed, Operation &out) {
     if (Status s = take(out.params, params); s != DTRAIN_OK) return s;
     const dtrain_op_params_t &p = out.params;
     if (p.flags & DTRAIN_OP_PERSISTENT)
@@ -16,13 +35,10 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
         return fail(DTRAIN_ERR_INVALID,
                     "DTRAIN_OP_AWAITED needs a request to wait for (request_p), "
                     "not a completion queue's event");
+    out.blocking = request_p == nullptr && p.cq == nullptr;
     if (p.stream_type != DTRAIN_STREAM_NONE)
-        return fail(
-            DTRAIN_ERR_UNSUPPORTED,
-            "stream_type %u: no open transport works on streams; synchronize the stream and "
-            "leave stream_type 0",
-            p.stream_type);
-    if (!of_table && (p.weight != 0 || p.min_version != 0))
+        if (Status s = check_stream(p, out.blocking, allowed); s != DTRAIN_OK) return s;
+    if (!allowed.table_terms && (p.weight != 0 || p.min_version != 0))
         return fail(DTRAIN_ERR_UNSUPPORTED,
                     "weight and min_version are for pushes and pulls of tables");
     for (const dtrain_mem *mem : {p.send_mem, p.recv_mem})
@@ -31,7 +47,6 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
                         "send_mem or recv_mem was registered with another context");
     if (p.cq != nullptr && p.cq->context != context)
         return fail(DTRAIN_ERR_INVALID, "the completion queue (cq) belongs to another context");
-    out.blocking = request_p == nullptr && p.cq == nullptr;
     return DTRAIN_OK;
 }
 

@@ -9,15 +9,20 @@
 
 namespace dtrain::api {
 
+// Which parameters an operation takes that others do not.
+struct Allowed {
+    bool table_terms = false; // weight and min_version; the table's own checks cover them
+    bool stream = false;
+};
+
 // The checked parameters of an operation.
 struct Operation {
     dtrain_op_params_t params;
     bool blocking = true;
 
-    // Reads and checks them. request_p: the caller's, or NULL. of_table: the table's own checks
-    // cover weight and min_version.
+    // Reads and checks them. request_p: the caller's, or NULL.
     static Status read(const dtrain_context *context, const dtrain_op_params_t *params,
-                       dtrain_request_t **request_p, bool of_table, Operation &out);
+                       dtrain_request_t **request_p, Allowed allowed, Operation &out);
 };
 
 // Counts the operation as a user of its registered memory until the request is complete.
@@ -51,7 +56,7 @@ Status refuse_scaling(const char *what); // what: the operation that takes no sc
 // parameters do not.
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
-                     dtrain_request_t **request_p, F &&post, bool of_table = false) {
+                     dtrain_request_t **request_p, F &&post, Allowed allowed = {}) {
     return catching([&]() -> Status {
         if (params == nullptr && request_p == nullptr) { // fast path
             engine::Request request;
@@ -59,7 +64,7 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
             return s == DTRAIN_OK ? blocking_result(request) : s;
         }
         Operation operation;
-        if (Status s = Operation::read(context, params, request_p, of_table, operation);
+        if (Status s = Operation::read(context, params, request_p, allowed, operation);
             s != DTRAIN_OK)
             return s;
         collectives::Scaling factors;

@@ -29,14 +29,14 @@ Status PersistentOperation::start(engine::Request *request) {
 }
 
 Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
-                       dtrain_request_t **request_p, Operation &out) {
+                       dtrain_request_t **request_p, Allowed allowed, Operation &out) {
     if (request_p == nullptr)
         return fail(DTRAIN_ERR_INVALID,
                     "a persistent operation is started through its request, but request_p is NULL");
     dtrain_op_params_t once;
     if (Status s = take(once, params); s != DTRAIN_OK) return s;
     once.flags &= ~DTRAIN_OP_PERSISTENT;
-    return Operation::read(comm->context, &once, request_p, false, out);
+    return Operation::read(comm->context, &once, request_p, allowed, out);
 }
 
 Status hand_out(dtrain_comm *comm, const Operation &operation,
@@ -51,19 +51,52 @@ Status hand_out(dtrain_comm *comm, const Operation &operation,
     return DTRAIN_OK;
 }
 
-Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
-                            std::shared_ptr<const collectives::Graph> graph,
-                            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+// Makes a persistent collective, whose arguments are checked once, here. graph: kept by the
+// request; may be nullptr. staged: the copies that stand for the call's buffers, if there are any.
+static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
+                                   std::shared_ptr<const collectives::Graph> graph, Staged staged,
+                                   const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     return guard([&]() -> Status {
         auto prepared = std::make_unique<collectives::Prepared>();
         if (Status s = comm->communicator->prepare_persistent(call, *prepared); s != DTRAIN_OK)
             return s;
-        return make_persistent(comm, params, request_p,
-                               [comm, prepared = std::move(prepared),
-                                graph = std::move(graph)](collectives::CallOptions options) {
-                                   options.registry = &comm->context->registry;
-                                   return comm->communicator->post(*prepared, options);
-                               });
+        const Allowed allowed{.stream = staged != nullptr};
+        const Stream stream = stream_of(params);
+        return make_persistent(
+            comm, params, request_p,
+            [comm, prepared = std::move(prepared), graph = std::move(graph),
+             staged = std::move(staged), stream](collectives::CallOptions options) {
+                options.registry = &comm->context->registry;
+                return post_staged(comm->context, staged, options,
+                                   {.when = Begin::gated, .stream = stream},
+                                   [&](const collectives::CallOptions &on_host) {
+                                       return comm->communicator->post(*prepared, on_host);
+                                   });
+            },
+            allowed);
+    });
+}
+
+Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
+                        std::shared_ptr<const collectives::Graph> graph,
+                        const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    return catching([&]() -> Status {
+        collectives::Call call = given;
+        Staging staging(comm->context);
+        if (Status s = staging.call(*comm->communicator, call); s != DTRAIN_OK) return s;
+        if (wants_persistent(params))
+            return make_persistent_call(comm, call, graph, staging.staged(), params, request_p);
+        return run_operation(comm->context, params, request_p,
+                             [&](collectives::CallOptions options) {
+                                 options.registry = &comm->context->registry;
+                                 return post_staged(
+                                     comm->context, staging.staged(), options,
+                                     {.when = Begin::gated, .stream = stream_of(params)},
+                                     [&](const collectives::CallOptions &on_host) {
+                                         return comm->communicator->post(call, on_host);
+                                     });
+                             },
+                             {.stream = staging.staged() != nullptr});
     });
 }
 

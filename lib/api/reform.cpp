@@ -55,8 +55,8 @@ dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm, const dtrain_reform_para
             std::lock_guard lock(comm->context->session_mutex);
             node = comm->node;
         }
-        if (Status s = dtrain::elastic::reform(*comm->communicator, node.get(),
-                                               *comm->context->helper, wish, made);
+        if (Status s = dtrain::elastic::reform(*comm->communicator, {node.get(), comm->legacy},
+                                               *comm->context->backgrounds, wish, made);
             s != DTRAIN_OK)
             return s;
         if (made.world == nullptr) {
@@ -64,8 +64,7 @@ dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm, const dtrain_reform_para
             return DTRAIN_OK;
         }
         fresh->changes = dtrain::api::describe(made.changes);
-        // Without a node, no table was opened in this generation.
-        fresh->legacy = node != nullptr ? std::move(made.legacy) : comm->legacy;
+        fresh->legacy = std::move(made.legacy);
         fresh->communicator = std::move(made.world);
         *new_p = fresh.release();
         return DTRAIN_OK;

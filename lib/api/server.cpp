@@ -72,7 +72,7 @@ Status follow(dtrain_server *server, const NodePtr &from, const dtrain::cluster:
     dtrain_context &context = *server->context;
     dtrain::elastic::Generation made;
     NodePtr fresh;
-    if (Status s = dtrain::elastic::follow(*from, *context.helper, next, made); s != DTRAIN_OK)
+    if (Status s = dtrain::elastic::follow(*from, *context.backgrounds, next, made); s != DTRAIN_OK)
         return s;
     std::lock_guard lock(context.session_mutex);
     if (Status s =

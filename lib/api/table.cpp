@@ -1,13 +1,17 @@
 // Implements dtrain_table_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
+#include "api/staging.h"
+#include "ps/table/item.h"
 
 #include <bit>
 
 using dtrain::fail;
+using dtrain::fail_within;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::collectives::CallOptions;
 using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
 using dtrain::ps::Trait;
@@ -59,15 +63,27 @@ Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfe
                     table->table->name.c_str());
     transfer.table = table->table;
     if (Status s = take_terms(table, what, params, transfer); s != DTRAIN_OK) return s;
+    dtrain::api::Staging staging(table->context);
+    if (table->context->domains.any()) [[unlikely]] {
+        const auto item = item_of(table->table->params, transfer.kind, transfer.argument);
+        const uint64_t bytes = item.bytes_of(transfer.range.count);
+        Status s = staging.reads(transfer.send, bytes);
+        if (s == DTRAIN_OK) s = staging.writes(transfer.receive, bytes);
+        if (s != DTRAIN_OK)
+            return fail_within(s, "%s of table \"%s\"", what, table->table->name.c_str());
+    }
     return dtrain::api::run_operation(
         table->context, params, request_p,
-        [&](const dtrain::collectives::CallOptions &options) {
+        [&](const CallOptions &options) {
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
             transfer.priority = options.priority;
-            return table->node->post(std::move(transfer), options.request, options.timeout_ns,
-                                     options.blocking, options.awaited);
+            return dtrain::api::post_staged(
+                table->context, staging.staged(), options, {}, [&](const CallOptions &on_host) {
+                    return table->node->post(std::move(transfer), on_host.request,
+                                             on_host.timeout_ns, on_host.blocking, on_host.awaited);
+                });
         },
-        true);
+        {.table_terms = true});
 }
 
 Status run(dtrain_table *table, const char *what, RequestKind kind, Range range, const void *send,
@@ -215,6 +231,20 @@ dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
     transfer.kind = RequestKind::set_rate;
     transfer.argument = std::bit_cast<uint64_t>(rate);
     return post(table, "set_rate", transfer, params, request_p);
+}
+
+dtrain_status_t dtrain_table_set_updates(dtrain_table_t *table, uint64_t count,
+                                         const dtrain_op_params_t *params,
+                                         dtrain_request_t **request_p) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (count > dtrain::ps::most_updates)
+        return fail(DTRAIN_ERR_INVALID,
+                    "set_updates of table \"%s\": %llu updates are more than 2^53",
+                    table->table->name.c_str(), static_cast<unsigned long long>(count));
+    dtrain::ps::Transfer transfer;
+    transfer.kind = RequestKind::set_updates;
+    transfer.argument = count;
+    return post(table, "set_updates", transfer, params, request_p);
 }
 
 dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,

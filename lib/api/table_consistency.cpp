@@ -20,7 +20,7 @@ Status read(const dtrain_table &table, const dtrain_table_params_t *params,
                     "set_consistency blocks: it takes no completion queue (cq must be NULL)");
     if (params == nullptr) return fail(DTRAIN_ERR_INVALID, "params is NULL");
     dtrain::api::Operation operation;
-    if (Status s = dtrain::api::Operation::read(table.context, &options, nullptr, false, operation);
+    if (Status s = dtrain::api::Operation::read(table.context, &options, nullptr, {}, operation);
         s != DTRAIN_OK)
         return s;
     return dtrain::api::take(given, params);

@@ -1,11 +1,16 @@
 // Implements dtrain_table_*_rows.
 // SPDX-License-Identifier: Apache-2.0
+#include "api/staging.h"
 #include "api/table.h"
 #include "ps/client/row_batch.h"
 #include "ps/table/item.h"
 
 using dtrain::fail;
+using dtrain::fail_within;
 using dtrain::Status;
+using dtrain::api::Staging;
+using dtrain::collectives::CallOptions;
+using dtrain::ps::ClientTable;
 using dtrain::ps::RequestKind;
 using dtrain::ps::RowBatch;
 using dtrain::ps::Trait;
@@ -36,8 +41,7 @@ Status check(const dtrain_table *table, const char *what, const RowBatch::Call &
     return DTRAIN_OK;
 }
 
-Status post(dtrain_table *table, const char *what, Transfer &transfer,
-            const dtrain::collectives::CallOptions &options) {
+Status post(dtrain_table *table, const char *what, Transfer &transfer, const CallOptions &options) {
     if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
     transfer.table = table->table;
     transfer.priority = options.priority;
@@ -45,8 +49,20 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
                              options.blocking, options.awaited);
 }
 
+Status stage(const dtrain_table *table, const char *what, Staging &staging, RowBatch::Call &call) {
+    const ClientTable &its = *table->table;
+    const uint64_t bytes = call.count * item_of(its.params, call.kind, call.argument).bytes;
+    const void *keys = call.keys;
+    Status s = staging.reads(keys, call.count * sizeof *call.keys);
+    if (s == DTRAIN_OK) s = staging.reads(call.send, bytes);
+    if (s == DTRAIN_OK) s = staging.writes(call.receive, bytes);
+    if (s != DTRAIN_OK) return fail_within(s, "%s of table \"%s\"", what, its.name.c_str());
+    call.keys = static_cast<const uint64_t *>(keys);
+    return DTRAIN_OK;
+}
+
 // The caller's thread packs the rows for the network, not the agent.
-Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
+Status run(dtrain_table *table, const char *what, RowBatch::Call call,
            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_sparse(table, what); s != DTRAIN_OK) return s;
     dtrain::ps::StateArray array;
@@ -54,20 +70,26 @@ Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
     if (has_trait(call.kind, Trait::state))
         if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
     if (Status s = check(table, what, call); s != DTRAIN_OK) return s;
-    return dtrain::api::run_operation(
-        table->context, params, request_p,
-        [&](const dtrain::collectives::CallOptions &options) {
-            Transfer transfer;
-            transfer.kind = call.kind;
-            transfer.range = {0, call.count};
-            transfer.argument = call.argument;
-            transfer.table = table->table;
-            if (Status s = dtrain::api::take_terms(table, what, params, transfer); s != DTRAIN_OK)
-                return s;
-            transfer.rows = std::make_shared<RowBatch>(*table->table, call);
-            return post(table, what, transfer, options);
-        },
-        true);
+    Staging staging(table->context);
+    if (table->context->domains.any()) [[unlikely]]
+        if (Status s = stage(table, what, staging, call); s != DTRAIN_OK) return s;
+    const auto go = [&](const CallOptions &options) {
+        Transfer transfer;
+        transfer.kind = call.kind;
+        transfer.range = {0, call.count};
+        transfer.argument = call.argument;
+        transfer.table = table->table;
+        if (Status s = dtrain::api::take_terms(table, what, params, transfer); s != DTRAIN_OK)
+            return s;
+        transfer.rows = std::make_shared<RowBatch>(*table->table, call);
+        return post(table, what, transfer, options);
+    };
+    return dtrain::api::run_operation(table->context, params, request_p,
+                                      [&](const CallOptions &options) {
+                                          return dtrain::api::post_staged(
+                                              table->context, staging.staged(), options, {}, go);
+                                      },
+                                      {.table_terms = true});
 }
 
 } // namespace
@@ -112,7 +134,7 @@ dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64_t *count_p
     if (Status s = check_sparse(table, "count_rows"); s != DTRAIN_OK) return s;
     if (count_p == nullptr) return fail(DTRAIN_ERR_INVALID, "table_count_rows: count_p is NULL");
     return dtrain::api::run_operation(table->context, params, request_p,
-                                      [&](const dtrain::collectives::CallOptions &options) {
+                                      [&](const CallOptions &options) {
                                           Transfer transfer;
                                           transfer.kind = RequestKind::count_rows;
                                           transfer.total_p = count_p;

@@ -12,38 +12,55 @@ using dtrain::api::guard;
 
 namespace dtrain::api {
 
-Status Timeline::open(engine::Agent &agent, engine::Helper &helper, const std::string &path) {
-    Status s = agent.timeline().start({.path = path, .rank = rank_, .host = host_});
-    if (s != DTRAIN_OK) return s;
-    helper.remove(&writer); // a writer that stopped because the disk was full is still there
-    helper.add(&writer);
+Status Timeline::begin_writing() {
+    end_writing(); // a writer that stopped because the disk was full is still there
+    if (waiting_ != nullptr) {
+        waiting_->add(&writer_);
+        return DTRAIN_OK;
+    }
+    auto thread = std::make_unique<engine::Backgrounds>(agent_.clock());
+    if (Status s = thread->start("dtrain-timeline"); s != DTRAIN_OK) return s;
+    thread->add(&writer_);
+    own_ = std::move(thread);
     return DTRAIN_OK;
 }
 
-Status Timeline::joined(engine::Agent &agent, engine::Helper &helper, int32_t rank,
-                        const std::string &host) {
+void Timeline::end_writing() {
+    if (waiting_ != nullptr) waiting_->remove(&writer_);
+    own_.reset();
+}
+
+Status Timeline::open(const std::string &path) {
+    Status s = agent_.timeline().start({.path = path, .rank = rank_, .host = host_});
+    if (s != DTRAIN_OK) return s;
+    s = begin_writing();
+    if (s != DTRAIN_OK) (void)agent_.timeline().stop();
+    return s;
+}
+
+Status Timeline::joined(int32_t rank, const std::string &host) {
     std::lock_guard lock(mutex_);
     rank_ = rank;
     host_ = host;
     if (wanted_.empty()) return DTRAIN_OK;
-    Status s = open(agent, helper, wanted_);
+    Status s = open(wanted_);
     if (s == DTRAIN_OK) wanted_.clear();
     return s;
 }
 
-Status Timeline::start(engine::Agent &agent, engine::Helper &helper, const char *path) {
+Status Timeline::start(const char *path) {
     std::lock_guard lock(mutex_);
-    if (rank_ >= 0) return open(agent, helper, path);
+    if (rank_ >= 0) return open(path);
     wanted_ = path;
     return DTRAIN_OK;
 }
 
-Status Timeline::stop(engine::Agent &agent, engine::Helper &helper) {
+Status Timeline::stop() {
     std::lock_guard lock(mutex_);
-    helper.remove(&writer);
+    end_writing();
     bool waited = !wanted_.empty();
     wanted_.clear();
-    Status s = agent.timeline().stop();
+    Status s = agent_.timeline().stop();
     return waited ? DTRAIN_OK : s;
 }
 
@@ -53,12 +70,12 @@ dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *pat
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (path == nullptr || *path == 0)
         return fail(DTRAIN_ERR_INVALID, "timeline_start: path is NULL or empty");
-    return guard([&] { return context->timeline->start(*context->agent, *context->helper, path); });
+    return guard([&] { return context->timeline->start(path); });
 }
 
 dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    return guard([&] { return context->timeline->stop(*context->agent, *context->helper); });
+    return guard([&] { return context->timeline->stop(); });
 }
 
 dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name) {

@@ -17,6 +17,12 @@ using enum OptionKind;
 #define DTRAIN_IN_TEXT(name) ", " #name
 
 constexpr OptionSpec table[] = {
+    {"accelerators", "auto", text, 0, 0, nullptr,
+     "accelerators whose memory buffers may lie in, by the names of their plugins, as in cuda; "
+     "auto: those whose own library the program has loaded when a context or communicator is "
+     "made; none: all buffers are host memory"},
+    {"accelerators.pinned", "1G", size, 0, ever, nullptr,
+     "most host memory per accelerator that is kept pinned for later copies"},
     {"allreduce.algorithm", "auto", choice, 0, 0,
      "auto|window" DTRAIN_EACH_ALGORITHM(DTRAIN_CHOICE),
      "algorithm of all-reduce: "
@@ -88,6 +94,10 @@ constexpr OptionSpec table[] = {
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
      "what moves data; auto: waiting callers and a helper thread; thread: always the helper "
      "thread; manual: dtrain_context_progress()"},
+    {"protection", "auto", choice, 0, 0, "auto|none|integrity|encrypted",
+     "what protects connections, with keys made from the secret; the stronger of two sides' "
+     "values counts; auto: with a secret, control connections are encrypted, and changes to data "
+     "that may leave the host are errors (integrity)"},
     {"ps.functions", "", text, 0, 0, nullptr,
      "absolute paths, separated by ':', of shared libraries with update rules "
      "(dtrain_function.h) that a server loads"},

@@ -108,8 +108,11 @@ std::string_view trim(std::string_view s) {
 Status read_file(const char *path, std::string &content) {
     const Stream file = read_stream(path);
     if (file == nullptr) return fail_errno(errno, "options file \"%s\"", path);
-    content.resize(max_file + 1);
-    content.resize(std::fread(content.data(), 1, content.size(), file.get()));
+    char piece[4096];
+    for (size_t got = 1; got > 0 && content.size() <= max_file;) {
+        got = std::fread(piece, 1, sizeof piece, file.get());
+        content.append(piece, got);
+    }
     if (std::ferror(file.get()) != 0) return fail_errno(errno, "options file \"%s\"", path);
     if (content.size() > max_file)
         return fail(DTRAIN_ERR_LIMIT, "options file \"%s\" is longer than 1 MiB", path);

@@ -60,6 +60,8 @@ Status fail_errno(int error, const char *format, ...) {
     return close_status(error);
 }
 
+KeptErrorText::KeptErrorText() { std::memcpy(text_, text, sizeof text_); }
+
 const char *error_text() { return text; }
 
 void set_error_text(const char *from) {

@@ -25,6 +25,18 @@ inline constexpr size_t error_text_size = 512;
 const char *error_text();
 void set_error_text(const char *text);
 
+// Puts this thread's error text back at its end: around work that is not the caller's own.
+class KeptErrorText {
+  public:
+    KeptErrorText();
+    ~KeptErrorText() { set_error_text(text_); }
+    KeptErrorText(const KeptErrorText &) = delete;
+    KeptErrorText &operator=(const KeptErrorText &) = delete;
+
+  private:
+    char text_[error_text_size];
+};
+
 const char *status_name(Status status);
 const char *status_text(Status status);
 

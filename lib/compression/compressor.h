@@ -19,6 +19,7 @@ class Compressor {
     // Any thread. One operation at a time, else BUSY.
     Status post(const float *send, float *recv, uint32_t op,
                 const collectives::CallOptions &options);
+    uint64_t count() const { return params_.count; } // elements of the vector
     Status reset();
     Status stats(dtrain_compression_stats_t &out);
 

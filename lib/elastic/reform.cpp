@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elastic/reform.h"
 
+#include "elastic/handover.h"
+#include "engine/job_slots.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -15,20 +18,23 @@ using collectives::Communicator;
 
 namespace {
 
-// So many generations may form and then lose somebody before their communicator is made.
-constexpr int most_generations = 8;
+// So many generations may form and then lose somebody before their communicator is made. Each is a
+// job that this context stays a member of (engine::max_jobs), as of the first and of one that
+// forms.
+constexpr int most_generations = 6;
+static_assert(most_generations + 1 < int(engine::max_jobs));
 // How long the job of before may take to notice that a process has ended.
 constexpr int64_t notice_ns = 500 * ms;
 
-Status join(Session &old, engine::Helper &helper, const NextJob &next, int64_t deadline_ns,
-            std::shared_ptr<Session> &out) {
+Status join(Session &old, engine::Backgrounds &backgrounds, const NextJob &next,
+            int64_t deadline_ns, std::shared_ptr<Session> &out) {
     cluster::SessionParams params;
     params.identity = next.identity;
     params.listener = next.listener;
     params.deadline_ns = std::min(deadline_ns, old.agent().clock().now_ns() +
                                                    Session::forming_patience(old.options()));
     params.transports = cluster::transport_addresses(old.agent());
-    return Session::join(old.agent(), helper, old.options(), params, out);
+    return Session::join(old.agent(), backgrounds, old.options(), params, out);
 }
 
 // A failure of all members: one was lost, came too late, or does not fit. This process's own lack
@@ -41,7 +47,6 @@ struct Stage {
     std::shared_ptr<Session> session;
     uint64_t group;
     std::vector<int32_t> members;
-    ps::Node *node;  // nullptr after the first
     NextJob made_by; // the agreement in the stage before
     NextJob changes; // since the first
 };
@@ -52,9 +57,11 @@ struct Stage {
 // it, so its communicator cannot be made, and all of its members come back.
 class Reform {
   public:
-    Reform(Communicator &old, ps::Node *node, engine::Helper &helper, const Wish &wish)
-        : helper_(helper), wish_(wish), deadline_ns_(old.deadline(wish.timeout_ns)) {
-        stages_.push_back({old.shared_session(), old.uid(), old.ranks().ids, node, {}, {}});
+    Reform(Communicator &old, const Tables &tables, engine::Backgrounds &backgrounds,
+           const Wish &wish)
+        : old_(old), tables_(tables), backgrounds_(backgrounds), wish_(wish),
+          deadline_ns_(old.deadline(wish.timeout_ns)) {
+        stages_.push_back({old.shared_session(), old.uid(), old.ranks().ids, {}, {}});
     }
 
     Status run(Generation &out) {
@@ -71,9 +78,10 @@ class Reform {
             out.changes = std::move(next);
             Session &session = *stages_.back().session;
             Fd door = session.job().release_door();
+            if (stages_.size() == 1)
+                if (Status s = take_legacy(step, out.legacy); s != DTRAIN_OK) return s;
             if (!out.changes.stays) return DTRAIN_OK;
-            if (Status s = take_legacy(out.legacy); s != DTRAIN_OK) return s;
-            Status s = join(session, helper_, out.changes, deadline_ns_, out.session);
+            Status s = join(session, backgrounds_, out.changes, deadline_ns_, out.session);
             if (s != DTRAIN_OK) { // newcomers still find the old generation
                 if (door) session.job().open_door(std::move(door));
                 if (!may_pass(s) || is_late()) return fail_within(s, "reform");
@@ -105,9 +113,17 @@ class Reform {
     }
     // Only once all have agreed, each time: until the last worker has called, it may have pushed to
     // what this process serves.
-    Status take_legacy(ps::Legacy &out) {
-        ps::Node *node = stages_.back().node;
-        return node != nullptr ? node->legacy(out) : DTRAIN_OK;
+    Status take_legacy(const NextJob &next, ps::Legacy &out) {
+        if (tables_.node == nullptr)
+            out = tables_.unopened;
+        else if (Status s = tables_.node->legacy(out); s != DTRAIN_OK)
+            return s;
+        hand_over(old_, next, deadline_ns_, out, received_);
+        for (const auto &[name, parts] : received_) {
+            auto &all = out.handed[name];
+            all.insert(all.end(), parts.begin(), parts.end());
+        }
+        return DTRAIN_OK;
     }
     int64_t now_ns() const { return stages_[0].session->agent().clock().now_ns(); }
     bool is_late() const { return now_ns() >= deadline_ns_; }
@@ -146,8 +162,8 @@ class Reform {
     void go_on_from(std::shared_ptr<Session> session, const NextJob &step, const NextJob &changes) {
         std::vector<int32_t> members(session->workers());
         std::iota(members.begin(), members.end(), 0);
-        stages_.push_back({std::move(session), Communicator::world_uid, std::move(members), nullptr,
-                           step, changes});
+        stages_.push_back(
+            {std::move(session), Communicator::world_uid, std::move(members), step, changes});
     }
     // From here on there is no way back: the members of the stages learn that when this one leaves.
     void move_on(Session &last) {
@@ -156,25 +172,29 @@ class Reform {
         last.succeed(*stages_.back().session);
     }
 
+    Communicator &old_;
+    const Tables &tables_;
+    ps::Handed received_; // by workers that have left in an agreement of this reform
     std::vector<Stage> stages_;
-    engine::Helper &helper_;
+    engine::Backgrounds &backgrounds_;
     const Wish &wish_;
     const int64_t deadline_ns_;
 };
 
 } // namespace
 
-Status follow(ps::Node &old, engine::Helper &helper, const NextJob &next, Generation &out) {
+Status follow(ps::Node &old, engine::Backgrounds &backgrounds, const NextJob &next,
+              Generation &out) {
     // First: once this server has joined, the generation may form, and its workers destroy their
     // old tables.
     if (Status s = old.legacy(out.legacy); s != DTRAIN_OK) return s;
-    const Status s = join(old.session(), helper, next, INT64_MAX, out.session);
+    const Status s = join(old.session(), backgrounds, next, INT64_MAX, out.session);
     if (s == DTRAIN_OK) out.session->succeed(old.session());
     return s;
 }
 
-Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const Wish &wish,
-              Generation &out) {
+Status reform(Communicator &old, const Tables &tables, engine::Backgrounds &backgrounds,
+              const Wish &wish, Generation &out) {
     if (!old.session().identity().elastic)
         return fail(
             DTRAIN_ERR_STATE,
@@ -182,9 +202,9 @@ Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const W
             "all of its processes, and give it a rendezvous");
     // Nobody waits any longer for a rank that is gone.
     if (old.is_broken()) old.faults().shrink();
-    if (node != nullptr)
-        if (Status s = node->check_at_rest(); s != DTRAIN_OK) return s;
-    return Reform(old, node, helper, wish).run(out);
+    if (tables.node != nullptr)
+        if (Status s = tables.node->check_at_rest(); s != DTRAIN_OK) return s;
+    return Reform(old, tables, backgrounds, wish).run(out);
 }
 
 } // namespace dtrain::elastic

@@ -26,12 +26,19 @@ struct Generation {
     ps::Legacy legacy; // for the node of this session
 };
 
-// Called by all living workers of the job, on a communicator that has all of them. Blocking. node:
-// of the old session, or nullptr.
-Status reform(collectives::Communicator &old, ps::Node *node, engine::Helper &helper,
-              const Wish &wish, Generation &out);
+// What the caller's process has of the job's tables.
+struct Tables {
+    ps::Node *node;             // nullptr: none was opened in this generation
+    const ps::Legacy &unopened; // then: what the last one has left
+};
+
+// Called by all living workers of the job, on a communicator that has all of them. Blocking. What a
+// worker that leaves has of tables is then with workers that stay.
+Status reform(collectives::Communicator &old, const Tables &tables,
+              engine::Backgrounds &backgrounds, const Wish &wish, Generation &out);
 
 // For a server that was told of the next generation: joins it, unless that does not form.
-Status follow(ps::Node &old, engine::Helper &helper, const cluster::NextJob &next, Generation &out);
+Status follow(ps::Node &old, engine::Backgrounds &backgrounds, const cluster::NextJob &next,
+              Generation &out);
 
 } // namespace dtrain::elastic

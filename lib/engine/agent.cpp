@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -75,11 +76,13 @@ int Agent::work() {
 }
 
 int Agent::round() {
-    if (rounds_++ % rounds_per_clock == 0) {
+    const uint32_t rounds = rounds_.load(std::memory_order_relaxed);
+    rounds_.store(rounds + 1, std::memory_order_relaxed);
+    if (rounds % rounds_per_clock == 0) {
         now_ns_ = clock_.now_ns();
         if (now_ns_ - checked_ns_ >= check_interval) check_time();
     }
-    start_posted();
+    take_posted();
     int done = poll_devices();
     done += advance_polled();
     return done + advance_woken();
@@ -122,30 +125,51 @@ int Agent::advance_polled_by_priority() {
     return done;
 }
 
-void Agent::start_posted() {
+void Agent::take_posted() {
     // This check need not be exact: a thread that posts or unlocks checks again.
     if (inbox_.load(std::memory_order_relaxed) == nullptr) return;
-    Operation *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
+    Posted *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
     now_ns_ = clock_.now_ns(); // the last round may be long ago
-    Operation *oldest = nullptr;
+    Posted *oldest = nullptr;
     while (newest != nullptr) {
-        Operation *next = newest->next_posted_;
+        Posted *next = newest->next_posted_;
         newest->next_posted_ = oldest;
         oldest = newest;
         newest = next;
     }
     while (oldest != nullptr) {
-        Operation *operation = oldest;
+        Posted *posted = oldest;
         oldest = oldest->next_posted_;
-        begin(operation);
+        posted->take(*this);
     }
+}
+
+void Agent::set_deadline(Operation *operation) const {
+    if (operation->time_limit_ns >= 0 && operation->time_limit_ns < INT64_MAX - now_ns_)
+        operation->deadline_ns = now_ns_ + operation->time_limit_ns;
+}
+
+bool Agent::look_at_gate(Operation *operation) {
+    const Status s = operation->gate->look();
+    operation->moved_ns = now_ns_;
+    if (s == DTRAIN_IN_PROGRESS) {
+        operation->deadline_ns = INT64_MAX;
+        set_polled(operation, true);
+        return false;
+    }
+    operation->gate = nullptr;
+    set_deadline(operation);
+    if (s == DTRAIN_OK) return true;
+    char text[error_text_size]; // a copy, because the owner's work may replace it
+    std::snprintf(text, sizeof text, "%s", error_text());
+    operation->unable(*this, s, text);
+    return false;
 }
 
 void Agent::begin(Operation *operation) {
     operation->index_ = uint32_t(active_.size());
     operation->moved_ns = now_ns_;
-    if (operation->time_limit_ns >= 0 && operation->time_limit_ns < INT64_MAX - now_ns_)
-        operation->deadline_ns = now_ns_ + operation->time_limit_ns;
+    set_deadline(operation);
     active_.push_back(operation);
     if (operation->polled) polled_.push_back(operation);
     if (operation->priority != 0) [[unlikely]]
@@ -156,7 +180,7 @@ void Agent::begin(Operation *operation) {
 void Agent::out_of_memory(Operation *operation) {
     constexpr const char *text = "out of memory";
     log_.write(DTRAIN_LOG_ERROR, "%s: the operations in progress fail", text);
-    const auto end = [this](Operation *it) { it->out_of_memory(*this, text); };
+    const auto end = [this](Operation *it) { it->unable(*this, DTRAIN_ERR_NO_MEMORY, text); };
     if (operation != nullptr)
         end(operation);
     else

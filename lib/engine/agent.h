@@ -11,6 +11,7 @@
 #include "engine/idle.h"
 #include "engine/job_slots.h"
 #include "engine/operation.h"
+#include "engine/posted.h"
 #include "engine/precedence.h"
 #include "trace/timeline.h"
 #include "transport/device.h"
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <vector>
 
 namespace dtrain::engine {
@@ -32,6 +34,9 @@ class Agent {
     Status add_device(std::unique_ptr<transport::Device> device);
 
     // ---- from any thread ----
+    // As locked(), without waiting: if another thread is at work, it takes this soon, before
+    // whatever is posted or locked later. For threads that others must not hold up.
+    void hand_in(Posted *posted);
     // Starts the operation now or, if another thread is at work, soon. with_waiter: the caller will
     // call wait() at once, so no other thread has to be woken.
     void post(Operation *operation, bool with_waiter);
@@ -47,12 +52,24 @@ class Agent {
     // Does a bounded amount of work and returns how much, unless another thread is at work.
     // Operations for which memory is lacking fail with NO_MEMORY; nothing is thrown.
     int work();
+    // Passes a little time; returns false when it is time to sleep.
+    bool pass(Idle &idle) {
+        const bool again = idle.pass();
+        if (idle.yielded()) note_pause();
+        return again;
+    }
+    // Works, or leaves the core to others if there is nothing to do.
+    void work_or_yield() {
+        if (work() > 0) return;
+        sched_yield();
+        note_pause();
+    }
     // Runs f() under the lock: for events from outside (failures, control messages). Its turn comes
     // after the round in progress.
     template <class F> void locked(F &&f) {
         {
             const auto lock = claim();
-            start_posted();
+            take_posted();
             f();
             advance_woken();
         }
@@ -80,6 +97,7 @@ class Agent {
     bool begin_sleep();
     bool end_sleep();
     int poll_fd() const { return epoll_.get(); }
+    int wake_fd() const { return wake_.get(); } // an eventfd; writing to it ends such a sleep
     int64_t longest_sleep() const;
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
@@ -107,6 +125,11 @@ class Agent {
     // A resting operation stays active but has nothing to do at the moment: no thread has to poll
     // for it, though a thread that polls anyway advances it.
     void rest(Operation *operation, bool resting);
+    // Whether the operation may use its buffers. While it may not, it is polled, and its time does
+    // not count. If it never will, it is told that it is unable; it may then have ended.
+    bool passes_gate(Operation *operation) {
+        return operation->gate == nullptr || look_at_gate(operation);
+    }
     int64_t now() const { return now_ns_; } // time of this round
     int poll(transport::Device &device);    // returns the amount of work done
     Precedence &precedence() { return precedence_; }
@@ -124,6 +147,7 @@ class Agent {
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
   private:
+    friend class Operation; // begin()
     // A thread that does round after round has the lock nearly always, and a mutex does not hand it
     // over: another thread could wait for seconds on a busy machine, the one that sends heartbeats
     // among them. So threads that only try leave the lock to those who wait for it.
@@ -139,18 +163,24 @@ class Agent {
     }
     template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
     int round();
+    // The next round reads the clock. If another thread is at work, it may overlook this, but then
+    // time has not stood still.
+    void note_pause() { rounds_.store(0, std::memory_order_relaxed); }
     // f may shorten the list.
     template <class F> static void for_each(const std::vector<Operation *> &list, F &&f) {
         for (size_t i = list.size(); i-- > 0;)
             if (i < list.size()) f(list[i]);
     }
-    void start_posted();
+    void take_posted();
     int advance_woken();
     int advance_polled();
     int advance_polled_by_priority();
     int poll_devices();
     void check_time();
+    void push(Posted *posted);
     void begin(Operation *operation);
+    bool look_at_gate(Operation *operation);
+    void set_deadline(Operation *operation) const;
     // Runs f(operation); the operation fails if memory is lacking for it.
     template <class F> static void guarded(Agent &agent, Operation *operation, F &&f) {
         try {
@@ -172,9 +202,9 @@ class Agent {
     std::vector<std::unique_ptr<transport::Device>> devices_;
     std::vector<Operation *> active_, polled_, woken_;
     int64_t now_ns_ = 0, checked_ns_ = 0;
-    uint32_t rounds_ = 0;
+    std::atomic<uint32_t> rounds_{0}; // changed under the lock, but for note_pause()
     Precedence precedence_;
-    std::atomic<Operation *> inbox_{nullptr};
+    std::atomic<Posted *> inbox_{nullptr};
     std::atomic<uint32_t> pending_{0};
     std::atomic<bool> has_poller_{false}; // the poller is a thread of the program
     std::atomic<uint32_t> sleepers_{0};   // the poller or the helper

@@ -12,6 +12,7 @@ namespace dtrain::engine {
 namespace {
 
 constexpr int follower_spins = 64;
+constexpr int64_t lock_nap = 50 * us;
 
 } // namespace
 
@@ -20,9 +21,18 @@ constexpr int follower_spins = 64;
 void Agent::post_inside(Operation *operation) {
     if (timeline_.on() && operation->begun_ns == 0) operation->begun_ns = clock_.now_ns();
     pending_.fetch_add(1, std::memory_order_acq_rel);
-    Operation *head = inbox_.load(std::memory_order_relaxed);
-    do operation->next_posted_ = head;
-    while (!inbox_.compare_exchange_weak(head, operation, std::memory_order_seq_cst));
+    push(operation);
+}
+
+void Agent::push(Posted *posted) {
+    Posted *head = inbox_.load(std::memory_order_relaxed);
+    do posted->next_posted_ = head;
+    while (!inbox_.compare_exchange_weak(head, posted, std::memory_order_seq_cst));
+}
+
+void Agent::hand_in(Posted *posted) {
+    push(posted);
+    settle();
 }
 
 void Agent::post(Operation *operation, bool with_waiter) {
@@ -35,14 +45,14 @@ void Agent::call_helper() {
     if (helper_.wake != nullptr) helper_.wake(helper_.arg);
 }
 
-// The thread that holds the lock may have checked the inbox before an operation was put there. So
-// every thread that has unlocked or posted checks it again, and whichever gets the lock starts the
-// operations of all, one that has claimed it included.
+// The thread that holds the lock may have checked the inbox before something was put there. So
+// every thread that has unlocked or posted checks it again, and whichever gets the lock takes what
+// all have posted, one that has claimed it included.
 void Agent::settle() {
     while (inbox_.load(std::memory_order_seq_cst) != nullptr) {
         const auto lock = try_lock();
         if (!lock.owns_lock()) return;
-        start_posted();
+        take_posted();
         advance_woken();
     }
 }
@@ -60,7 +70,7 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
             idle.reset();
             continue;
         }
-        if (poller ? idle.pass() : spins++ < follower_spins) continue;
+        if (poller ? pass(idle) : spins++ < follower_spins) continue;
         // The last round may have taken an answer that completes nothing; nothing else would wake
         // this thread then.
         if (waitable.ready()) break;
@@ -118,8 +128,13 @@ void Agent::wake_sleeper() { eventfd_write(wake_.get(), 1); }
 
 bool Agent::arm_devices() {
     const auto lock = try_lock();
-    if (!lock.owns_lock()) return false;
-    rounds_ = 0; // time will have passed when the next round comes
+    if (!lock.owns_lock()) {
+        // Its holder may have lost its processor, perhaps to this thread.
+        const timespec t = {0, lock_nap};
+        nanosleep(&t, nullptr);
+        return false;
+    }
+    note_pause();
     for (auto &device : devices_)
         if (device->has(DTRAIN_TP_CAP_EVENT_FD) &&
             device->ops().arm(device->dev()) == DTRAIN_ERR_BUSY)

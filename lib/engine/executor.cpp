@@ -83,7 +83,8 @@ void ScheduleRun::start(Agent &agent) {
     agent.wake(this);
 }
 
-int ScheduleRun::advance(Agent &) {
+int ScheduleRun::advance(Agent &agent) {
+    if (outcome_.status == DTRAIN_OK && !agent.passes_gate(this)) return 0;
     int done = 0;
     std::vector<uint32_t> &later = memory_->later;
     later.clear();
@@ -229,6 +230,10 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
     bool good = run.outcome_.status == DTRAIN_OK;
     if (good && connection_lost(event.status)) {
         step_run.lost = true; // the run stalls until the listener knows which process is at fault
+    } else if (good && event.status == DTRAIN_ERR_CORRUPT) {
+        const uint32_t from = run.member(step);
+        run.broken(event.status, step.peer,
+                   run.params_.mesh->violation(from, run.rail(step)).c_str());
     } else if (good && event.status != DTRAIN_OK && event.status != DTRAIN_ERR_TRUNCATED) {
         run.broken(event.status, step.peer,
                    step.kind == StepKind::send ? "sending failed" : "receiving failed");
@@ -284,6 +289,12 @@ void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
         params_.mesh->withdraw(member(step), &run, rail(step));
     }
     agent.wake(this); // ends in advance(), since the caller may still be inside this run
+}
+
+void ScheduleRun::unable(Agent &, Status status, const char *text) {
+    char full[error_text_size];
+    std::snprintf(full, sizeof full, "rank %u: %s", params_.rank, text);
+    broken(status, -1, full);
 }
 
 void ScheduleRun::stalled(Agent &) {

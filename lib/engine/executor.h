@@ -56,9 +56,7 @@ class ScheduleRun final : public Operation {
     void stalled(Agent &agent) override;
     std::string missing() const override;
     void timed_out(Agent &agent) override;
-    void out_of_memory(Agent &, const char *text) override {
-        broken(DTRAIN_ERR_NO_MEMORY, -1, text); // the other ranks wait for this one
-    }
+    void unable(Agent &agent, Status status, const char *text) override;
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
 

@@ -1,4 +1,4 @@
-// The loop of the helper thread: serves backgrounds, polls, and rests.
+// The loop of the helper thread: polls and rests.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/helper.h"
 
@@ -22,13 +22,8 @@ constexpr int64_t shortest_doze = 200 * us, longest_doze = 2 * ms;
 
 } // namespace
 
-Status Helper::start(bool manual, bool always_poll) {
+Status Helper::start(bool always_poll) {
     always_poll_ = always_poll;
-    if (manual) {
-        agent_.set_helper(
-            {.serve = [](void *self) { static_cast<Helper *>(self)->serve(); }, .arg = this});
-        return DTRAIN_OK;
-    }
     wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) return fail_errno(errno, "helper thread: eventfd");
     agent_.set_helper(
@@ -44,29 +39,6 @@ Helper::~Helper() {
     }
 }
 
-void Helper::add(Background *background) {
-    {
-        std::lock_guard lock(mutex_);
-        backgrounds_.push_back(background);
-    }
-    if (wake_) eventfd_write(wake_.get(), 1);
-}
-
-void Helper::remove(Background *background) {
-    std::lock_guard lock(mutex_);
-    std::erase(backgrounds_, background);
-}
-
-int Helper::serve() {
-    std::lock_guard lock(mutex_);
-    for (Background *background : backgrounds_) try {
-            background->work();
-        } catch (const std::bad_alloc &) {
-            background->out_of_memory();
-        }
-    return int(backgrounds_.size());
-}
-
 void Helper::wake() {
     if (parked_.load(std::memory_order_seq_cst)) eventfd_write(wake_.get(), 1);
 }
@@ -74,7 +46,6 @@ void Helper::wake() {
 void Helper::run() {
     bool called = false;
     while (!stop_) {
-        serve();
         const bool needed = nobody_polls() ? poll_agent() : !called;
         doze_ns_ = needed ? 0 : std::clamp(2 * doze_ns_, shortest_doze, longest_doze);
         called = rest(needed ? Rest::parked : Rest::dozing);
@@ -85,18 +56,17 @@ bool Helper::nobody_polls() const {
     return agent_.pending() && (always_poll_ || !agent_.has_poller());
 }
 
-// Polls until nothing is pending, another thread waits, or the control plane may need attention.
+// Polls until nothing is pending, another thread waits, or there was nothing to do for a while.
 // Returns false if the helper was not needed.
 bool Helper::poll_agent() {
     WaitPolicy policy = agent_.policy();
     policy.spin_ns = std::min(policy.spin_ns, helper_spin);
     Idle idle(policy);
     const int64_t begin = agent_.clock().now_ns();
-    for (uint32_t i = 0; nobody_polls() && !stop_; i++) {
-        if (i % 64 == 63 && agent_.clock().now_ns() > begin + 1 * ms) return true;
+    while (nobody_polls() && !stop_) {
         if (agent_.work() > 0) {
             idle.reset();
-        } else if (!idle.pass()) {
+        } else if (!agent_.pass(idle)) {
             rest(Rest::as_poller);
             Idle::slept();
             return true;
@@ -109,21 +79,13 @@ bool Helper::poll_agent() {
 bool Helper::rest(Rest how) {
     const bool as_poller = how == Rest::as_poller, dozes = how == Rest::dozing;
     parked_.store(!dozes, std::memory_order_seq_cst);
-    std::vector<pollfd> fds = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
-    int64_t now = agent_.clock().now_ns();
-    int64_t until = now + (as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_sleep);
-    {
-        std::lock_guard lock(mutex_);
-        for (Background *background : backgrounds_) {
-            fds.push_back({.fd = background->event_fd(), .events = POLLIN, .revents = 0});
-            until = std::min(until, background->next_deadline_ns());
-        }
-    }
-    bool may_sleep = as_poller ? agent_.begin_sleep() : dozes || !nobody_polls();
-    if (as_poller) fds.push_back({.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0});
-    if (may_sleep && until > now) {
-        timespec t = {(until - now) / second, (until - now) % second};
-        ppoll(fds.data(), fds.size(), &t, nullptr);
+    const int64_t longest = as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_sleep;
+    const bool may_sleep = as_poller ? agent_.begin_sleep() : dozes || !nobody_polls();
+    if (may_sleep) {
+        pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                         {.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0}};
+        timespec t = {longest / second, longest % second};
+        ppoll(fds, as_poller ? 2 : 1, &t, nullptr);
     }
     if (as_poller) agent_.end_sleep();
     parked_.store(false, std::memory_order_seq_cst);

@@ -52,6 +52,9 @@ class Idle {
         return true;
     }
 
+    // Whether the last pass() has left the core to others, who may have kept it for 100 ms.
+    bool yielded() const { return rounds_ > pauses_; }
+
     // The thread has slept, so the kernel has chosen a core for it anew.
     static void slept() { taken_ = 0; }
 

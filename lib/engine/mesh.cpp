@@ -16,6 +16,11 @@ constexpr uint32_t doublings = 7;
 constexpr size_t max_route = 384; // bytes of text
 constexpr int64_t pause_after_failure = 5 * second;
 
+std::string violation_on(const std::string &way) {
+    return "its connection carried bytes that were changed, left out, repeated or forged (" + way +
+           ")";
+}
+
 } // namespace
 
 Mesh::~Mesh() {
@@ -135,7 +140,7 @@ Status Mesh::attempt_failed(Rail &rail, Status status) {
         rail.next_ns = now + std::min(first_backoff << shift, longest_backoff);
         return DTRAIN_ERR_BUSY;
     }
-    tell(rail, trouble(rail).c_str());
+    tell(rail, status == DTRAIN_ERR_AUTH ? status : DTRAIN_ERR_PEER, trouble(rail).c_str());
     rail.next_ns = now + pause_after_failure;
     return status;
 }
@@ -181,6 +186,10 @@ std::string Mesh::way(uint32_t member, uint32_t number) const {
     return name(rail) + route(rail);
 }
 
+std::string Mesh::violation(uint32_t member, uint32_t number) const {
+    return violation_on(way(member, number));
+}
+
 bool Mesh::is_up(uint32_t member, uint32_t number) {
     Rail &rail = *peers_[member][number];
     dtrain_tp_ep_t *ep = nullptr;
@@ -203,8 +212,8 @@ void Mesh::leave_out(uint32_t number) {
     }
 }
 
-void Mesh::tell(const Rail &rail, const char *text) {
-    if (listener_ != nullptr) listener_->peer_broken(rail.member, text);
+void Mesh::tell(const Rail &rail, Status status, const char *text) {
+    if (listener_ != nullptr) listener_->peer_broken(rail.member, status, text);
 }
 
 Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
@@ -215,7 +224,7 @@ Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uin
     if (s != DTRAIN_OK) return s;
     if (!rail.up) return DTRAIN_ERR_BUSY;
     s = rail.device->ops().send(ep, tag | rail.job, iov, n, uint64_t(completion));
-    if (connection_lost(s)) tell(rail, std::string(error_text()).c_str());
+    if (connection_lost(s)) tell(rail, DTRAIN_ERR_PEER, std::string(error_text()).c_str());
     return s;
 }
 
@@ -267,8 +276,10 @@ void Mesh::rail_event(Completion *self, const dtrain_tp_done_t &event) {
     mesh.disconnect(rail);
     if (event.kind == DTRAIN_TP_CONNECT)
         (void)mesh.attempt_failed(rail, event.status);
+    else if (event.status == DTRAIN_ERR_CORRUPT)
+        mesh.tell(rail, event.status, violation_on(name(rail) + route(rail)).c_str());
     else
-        mesh.tell(rail, (name(rail) + " connection broke").c_str());
+        mesh.tell(rail, DTRAIN_ERR_PEER, (name(rail) + " connection broke").c_str());
 }
 
 } // namespace dtrain::engine

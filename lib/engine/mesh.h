@@ -29,9 +29,10 @@ class Mesh {
   public:
     class Listener {
       public:
-        // The connection to this member broke, or could not be made in repeated attempts; the text
-        // says how. Operations pending on it, except receives, complete with an error themselves.
-        virtual void peer_broken(uint32_t member, const char *text) = 0;
+        // The connection to this member broke (DTRAIN_ERR_PEER), carried what the member did not
+        // send (DTRAIN_ERR_CORRUPT), or could not be made in repeated attempts; the text says how.
+        // Operations pending on it, except receives, complete with an error themselves.
+        virtual void peer_broken(uint32_t member, Status status, const char *text) = 0;
         // Whether another attempt to connect to the member makes sense.
         virtual bool alive(uint32_t /*member*/) { return true; }
 
@@ -88,6 +89,8 @@ class Mesh {
     std::string trouble(uint32_t member, uint32_t rail) const;
     // "ofi (rail 1) from card rxe1 to ..."
     std::string way(uint32_t member, uint32_t rail) const;
+    // "its connection carried ... (tcp from 10.0.0.4 (eth0) to ...)", for DTRAIN_ERR_CORRUPT.
+    std::string violation(uint32_t member, uint32_t rail) const;
     MessageOrder &order() { return order_; }
 
   private:
@@ -114,7 +117,7 @@ class Mesh {
     Status between_attempts(const Rail &rail) const;
     Status attempt_failed(Rail &rail, Status status);
     std::string trouble(const Rail &rail) const;
-    void tell(const Rail &rail, const char *text);
+    void tell(const Rail &rail, Status status, const char *text);
     static std::string name(const Rail &rail); // "tcp", "tcp (rail 1)"
     // " from 10.0.0.4 (eth0) to ..."; "" if the transport does not tell.
     static std::string route(const Rail &rail);

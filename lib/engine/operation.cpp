@@ -1,6 +1,8 @@
-// The memory in which operations live.
+// How operations begin, and the memory in which they live.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/operation.h"
+
+#include "engine/agent.h"
 
 namespace dtrain::engine {
 
@@ -13,6 +15,8 @@ void Operation::operator delete(Operation *operation, std::destroying_delete_t) 
     operation->~Operation();
     if (!of_request) ::operator delete(operation);
 }
+
+void Operation::take(Agent &agent) { agent.begin(this); }
 
 void Operation::dispose() {
     if (!on_stack_) delete this;

@@ -3,6 +3,8 @@
 #pragma once
 #include "dtrain_basics.h"
 #include "dtrain_transport.h"
+#include "engine/gate.h"
+#include "engine/posted.h"
 #include "engine/request.h"
 #include "trace/record.h"
 
@@ -12,8 +14,6 @@
 #include <string>
 
 namespace dtrain::engine {
-
-class Agent;
 
 // What a transport reports to. Its address is the cookie of the transport's operation.
 struct Completion {
@@ -29,11 +29,11 @@ constexpr bool connection_lost(Status status) {
 // All functions run under the agent's lock, except construction. An operation ends with
 // Agent::finish(), which calls dispose() and completes the request. Before that, nothing of it may
 // still be pending in a transport, since the caller then reuses the buffers.
-class Operation {
+class Operation : public Posted {
   public:
     // on_stack: the posting thread waits until the request is done, and frees the memory then.
     explicit Operation(Request *completed, bool on_stack = false)
-        : request(completed), on_stack_(on_stack) {}
+        : request(completed), gate(completed->gate), on_stack_(on_stack) {}
     virtual ~Operation() = default;
     // For a request on the heap, the operation lives in memory that the request keeps; for a
     // request on a stack, on the heap. Throws std::bad_alloc.
@@ -60,9 +60,10 @@ class Operation {
     virtual std::string missing() const { return {}; }
     // Its deadline has passed: it must fail.
     virtual void timed_out(Agent &agent) = 0;
-    // Memory is lacking for its work: it must fail.
-    virtual void out_of_memory(Agent &agent, const char *text) {
-        fail(agent, {.status = DTRAIN_ERR_NO_MEMORY}, text);
+    // It cannot do its work (memory is lacking, an accelerator has failed): it must fail, and so
+    // must its counterparts on other ranks.
+    virtual void unable(Agent &agent, Status status, const char *text) {
+        fail(agent, {.status = status}, text);
     }
     // Describes it for the timeline; the agent adds times and outcome. Operations without a name
     // are not shown.
@@ -71,6 +72,7 @@ class Operation {
     virtual void dispose();
 
     Request *const request;
+    Gate *gate;                      // nullptr: it is open (Agent::passes_gate())
     int32_t priority = 0;            // higher goes first; set before it is posted
     int64_t time_limit_ns = -1;      // from its start on; set before it is posted; negative: none
     int64_t deadline_ns = INT64_MAX; // start plus time limit
@@ -84,11 +86,11 @@ class Operation {
 
   private:
     friend class Agent;
+    void take(Agent &agent) final;
     const bool on_stack_;
-    Operation *next_posted_ = nullptr; // link in the agent's inbox
-    uint32_t index_ = 0;               // place in the agent's list
-    bool woken_ = false;               // it is in the list of operations to advance
-    int64_t stalled_since_ns_ = 0;     // moved_ns at the last call of stalled()
+    uint32_t index_ = 0;           // place in the agent's list
+    bool woken_ = false;           // it is in the list of operations to advance
+    int64_t stalled_since_ns_ = 0; // moved_ns at the last call of stalled()
 };
 
 } // namespace dtrain::engine

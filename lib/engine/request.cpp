@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "engine/completion_queue.h"
 #include "engine/futex.h"
+#include "engine/landing.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -95,6 +96,8 @@ void Request::reset() {
     text_[0] = '\0';
     std::fill(std::begin(holds), std::end(holds), nullptr);
     cancellable = nullptr;
+    landing = nullptr;
+    gate = nullptr;
     state_.store(running, std::memory_order_release);
 }
 
@@ -137,12 +140,16 @@ dtrain_event_t Request::event() const {
 
 void Request::set_error(const char *text) { std::snprintf(text_, sizeof text_, "%s", text); }
 
-void Request::complete(const Outcome &outcome) {
-    outcome_ = outcome;
+inline void Request::let_go_of_memory() {
     for (std::atomic<uint32_t> *users : holds)
         if (users != nullptr) users->fetch_sub(1);
+}
+
+void Request::complete(const Outcome &outcome) {
+    outcome_ = outcome;
     const bool on_heap = references_.load(std::memory_order_relaxed) != 0;
     if (on_heap || queue != nullptr) return complete_shared(on_heap);
+    let_go_of_memory();
     finish();
 }
 
@@ -153,6 +160,9 @@ void Request::finish() {
 }
 
 void Request::complete_shared(bool on_heap) {
+    if (landing != nullptr && landing->begin(outcome_)) [[unlikely]]
+        return;
+    let_go_of_memory();
     CompletionQueue *report_to = queue; // read before the owner can know
     dtrain_event_t event_of_it;
     if (report_to != nullptr) event_of_it = event();

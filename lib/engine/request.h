@@ -11,6 +11,8 @@
 namespace dtrain::engine {
 
 class CompletionQueue;
+class Gate;
+class Landing;
 class Operation;
 
 struct Outcome {
@@ -77,12 +79,17 @@ class Request {
     std::unique_ptr<Restart> restart; // for persistent requests
     // The operation, if it can end early. Valid until done; used under the agent's lock.
     Operation *cancellable = nullptr;
+    // Copies the results to an accelerator before the request counts as done; nullptr: nothing
+    // does. Never for a blocking call's.
+    Landing *landing = nullptr;
+    Gate *gate = nullptr; // of the operation; nullptr: it may begin at once
 
   private:
     enum State : uint32_t { running, sleeping, finished };
     // Bytes; larger operation memory is freed between uses.
     static constexpr size_t most_kept = 1024;
-    void reset(); // to the state of a new request
+    void reset();            // to the state of a new request
+    void let_go_of_memory(); // that the operation has held
     void finish();
     // For one that a handle or a completion queue knows. Not inline: a blocking call would pay for
     // its event.

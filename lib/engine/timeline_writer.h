@@ -1,8 +1,8 @@
-// Writes the timeline's records to its file periodically, from the helper thread.
+// Writes the timeline's records to its file periodically.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/agent.h"
-#include "engine/helper.h"
+#include "engine/backgrounds.h"
 
 #include <cstdint>
 
@@ -27,7 +27,7 @@ class TimelineWriter final : public Background {
     static constexpr int64_t short_pause = 2 * ms, long_pause = 20 * ms;
 
     Agent &agent_;
-    int64_t next_ns_ = 0; // under the helper's lock
+    int64_t next_ns_ = 0; // under the backgrounds' lock
 };
 
 } // namespace dtrain::engine

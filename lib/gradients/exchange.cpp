@@ -8,8 +8,6 @@
 namespace dtrain::gradients {
 namespace {
 
-constexpr size_t listed = 8; // limit of the ranks or tensors that one text lists
-
 void forget(uint32_t tensor, std::vector<Report> &reports) {
     for (Report &report : reports) {
         clear(report.waiting, tensor);
@@ -226,16 +224,11 @@ void Negotiation::give_up_expired(Reports &reports, int64_t now_ns, Actions &act
     });
 }
 
-// Lists ranks as "rank 3" or "ranks 1, 3 and 5 more".
 std::string Negotiation::missing(uint32_t tensor, const Reports &reports) const {
-    std::string ranks;
-    size_t count = 0;
-    for (int32_t r = 0; r < size_; r++) {
-        if (joined_[size_t(r)] || get(reports[size_t(r)].waiting, tensor)) continue;
-        if (++count <= listed) ranks += (count > 1 ? ", " : "") + std::to_string(r);
-    }
-    if (count > listed) ranks += " and " + std::to_string(count - listed) + " more";
-    return (count == 1 ? "rank " : "ranks ") + ranks;
+    std::vector<bool> ranks(joined_.size());
+    for (size_t r = 0; r < ranks.size(); r++)
+        ranks[r] = !joined_[r] && !get(reports[r].waiting, tensor);
+    return ranks_text(ranks);
 }
 
 void Negotiation::warn(const Reports &reports, int64_t now_ns, Actions &actions) {

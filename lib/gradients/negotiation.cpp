@@ -149,8 +149,9 @@ Status Negotiation::agree(uint32_t i, bool partial, Actions &actions) {
     tensor.used = cycle_;
     if (partial && !takes_zeros(tensor.spec.op)) {
         fail_tensor(tensor.name, DTRAIN_ERR_UNSUPPORTED,
-                    "gradients: tensor \"" + tensor.name + "\", " + describe(tensor.spec) +
-                        ": a rank has joined; only sum and avg can continue without it",
+                    "gradients: tensor \"" + tensor.name + "\", " + describe(tensor.spec) + ": " +
+                        ranks_text(joined_) + (joined_count_ == 1 ? " has" : " have") +
+                        " joined; until all ranks have, only sum and avg can run",
                     actions);
         return DTRAIN_OK;
     }
@@ -165,6 +166,15 @@ Status Negotiation::agree(uint32_t i, bool partial, Actions &actions) {
     waiting_count_--;
     clear(waiting_, i);
     return DTRAIN_OK;
+}
+
+std::string Negotiation::ranks_text(const std::vector<bool> &ranks) {
+    std::string text;
+    size_t count = 0;
+    for (size_t r = 0; r < ranks.size(); r++)
+        if (ranks[r] && ++count <= listed) text += (count > 1 ? ", " : "") + std::to_string(r);
+    if (count > listed) text += " and " + std::to_string(count - listed) + " more";
+    return (count == 1 ? "rank " : "ranks ") + text;
 }
 
 // Fails the tensor's submission on this rank, or its next submission if there is none yet.

@@ -144,6 +144,9 @@ class Negotiation {
     static std::string difference(const std::string &name, const Claim &a, const Claim &b);
     Claims claims_for(uint32_t tensor, const Reports &reports) const;
     std::string missing(uint32_t tensor, const Reports &reports) const;
+    static constexpr size_t listed = 8; // limit of the ranks or tensors that one text lists
+    // "rank 3", or "ranks 1, 3 and 5 more".
+    static std::string ranks_text(const std::vector<bool> &ranks);
 
     const int32_t rank_, size_;
     const Limits limits_;

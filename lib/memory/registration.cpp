@@ -31,9 +31,10 @@ Status check(const dtrain_mem_params_t &params) {
     case DTRAIN_MEM_HOST: break;
     case DTRAIN_MEM_CUDA:
     case DTRAIN_MEM_DMABUF:
-        return fail(DTRAIN_ERR_UNSUPPORTED,
-                    "register %p: no open transport supports device memory; copy it to the host",
-                    params.address);
+        return fail(
+            DTRAIN_ERR_UNSUPPORTED,
+            "register %p: memory of accelerators is not registered; pass it to calls as it is",
+            params.address);
     default:
         return fail(DTRAIN_ERR_INVALID, "register %p: unknown mem_type %u", params.address,
                     params.mem_type);

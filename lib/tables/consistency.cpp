@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/agreement.h"
 #include "ps/table/table_fields.h"
+#include "tables/run.h"
 #include "tables/shared_table.h"
 
 #include <algorithm>
@@ -31,17 +32,6 @@ class Deadline {
     const cluster::Session &session_;
     const int64_t at_ns_;
 };
-
-Status run(const SharedTable &table, ps::Transfer &&transfer, int64_t timeout_ns) {
-    engine::Request request;
-    transfer.table = table.table;
-    if (Status s = table.node->post(std::move(transfer), &request, timeout_ns, true);
-        s != DTRAIN_OK)
-        return s;
-    const Status status = request.outcome().status;
-    if (status != DTRAIN_OK) set_error_text(request.error());
-    return status;
-}
 
 // Asks all servers. made: the number of servers that have made the change.
 Status ask(const Changers &changers, const SharedTable &table, uint64_t argument,

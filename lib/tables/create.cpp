@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/agreement.h"
 #include "ps/node/checkpointer.h"
+#include "tables/resettlement.h"
 #include "tables/shared_table.h"
 #include "tables/statement.h"
 
@@ -34,10 +35,11 @@ Status agree_on_home(Communicator &comm, ps::Node &node, int64_t deadline_ns,
     return s;
 }
 
-// A table that was there in the job's last generation lies where it lay then. Rank 0 knows, since
-// it was there; newcomers do not. inherited: whether the table was there.
+// A table that was there in the job's last generation lies where it lay then, unless it moves. Rank
+// 0 knows, since it was there; newcomers do not. servers: on how many the table lay; 0: it was not
+// there.
 Status agree_on_inheritance(Communicator &comm, const ps::Node &node, const std::string &name,
-                            int64_t deadline_ns, ps::TableParams &params, bool &inherited) {
+                            int64_t deadline_ns, ps::TableParams &params, uint32_t &servers) {
     if (comm.session().identity().generation == 0) return DTRAIN_OK;
     const ps::Placement *known = comm.rank() == 0 ? node.inherited(name) : nullptr;
     enum { is_known, among, home, weights, numbers };
@@ -54,8 +56,9 @@ Status agree_on_inheritance(Communicator &comm, const ps::Node &node, const std:
             deadline_ns);
     };
     if (Status s = pass_on(told, numbers); s != DTRAIN_OK) return s;
-    inherited = told[is_known] != 0;
-    if (!inherited || told[among] > node.servers().size()) return DTRAIN_OK;
+    if (told[is_known] == 0) return DTRAIN_OK;
+    servers = told[among];
+    if (servers > node.servers().size()) return DTRAIN_OK;
     params.placement.among = told[among];
     params.placement.home = told[home];
     params.placement.weights.assign(told[weights], 0);
@@ -114,20 +117,29 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
     if (!wanted.check(wish.own).refused()) state(wish.params, wish.name, wanted);
     if (Status s = wanted.reach(comm, deadline_ns); s != DTRAIN_OK) return s;
     ps::TableParams params = wish.params;
-    bool inherited = false;
-    if (Status s = agree_on_inheritance(comm, *out.node, wish.name, deadline_ns, params, inherited);
+    uint32_t lay_on = 0;
+    if (Status s = agree_on_inheritance(comm, *out.node, wish.name, deadline_ns, params, lay_on);
         s != DTRAIN_OK)
         return s;
+    bool inherited = lay_on > 0;
+    Resettlement move(comm, *out.node, wish.name);
+    if (inherited)
+        if (Status s = move.agree(wish.params, lay_on, deadline_ns); s != DTRAIN_OK) return s;
+    if (move.needed()) params.placement = wish.params.placement;
     if (params.placement.among == 0)
         if (Status s = agree_on_home(comm, *out.node, deadline_ns, params); s != DTRAIN_OK)
             return s;
+    move.take();
     Agreement made(CallKind::table_create);
     made.check(
         out.node->create_table(wish.name, params, comm.timeout_until(deadline_ns), out.table));
     // The extra time lets a rank whose own deadline has passed still tell the others.
     Status s = made.reach(comm, later(deadline_ns, Session::goodbye_ns));
     bool whole = false;
-    if (s == DTRAIN_OK) {
+    if (s == DTRAIN_OK && move.needed()) {
+        s = move.settle(out, deadline_ns);
+        whole = s == DTRAIN_OK;
+    } else if (s == DTRAIN_OK) {
         uint32_t servers = 0;
         const uint32_t found = count_inherited(*out.table, servers);
         whole = found == servers;
@@ -138,7 +150,7 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
         s = fail(
             DTRAIN_ERR_PEER,
             "table_create: table \"%s\" was there before the reform, but not all of its values "
-            "are: a server that had a part of it is gone, or its parameters are others now; "
+            "are: a server that had a part of it was lost, or its parameters are others now; "
             "restore it from a checkpoint (checkpoint.restore=yes), or create it under another "
             "name",
             wish.name);

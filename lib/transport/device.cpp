@@ -58,6 +58,15 @@ Status Device::open(const Host &host, std::string_view name, const Options &opti
         devices.back()->occupied_ = occupied;
         if (status = devices.back()->start(host, one.c_str()); status != DTRAIN_OK) return status;
     }
+    // By default a secret protects data where the transport can.
+    const std::string_view protection = options.text("protection");
+    if (protection == "integrity" || protection == "encrypted")
+        for (const auto &device : devices)
+            if (!device->has(DTRAIN_TP_CAP_GUARDED))
+                return fail(
+                    DTRAIN_ERR_UNSUPPORTED,
+                    "transport %s: it cannot protect what it sends (option protection=%.*s)",
+                    plugin->name, int(protection.size()), protection.data());
     if (devices.empty())
         return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s: this machine has no device for it",
                     plugin->name);

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host.h"
 
+#include "base/random.h"
 #include "base/status.h"
+#include "transport/guard.h"
 #include "transport/plugin.h"
 
 #include <algorithm>
 #include <cstring>
 #include <sodium.h>
 #include <string>
-#include <sys/random.h>
 
 namespace dtrain::transport {
 
@@ -55,14 +56,21 @@ struct Services {
 
     static int64_t now_ns(void *self) { return host(self).clock_.now_ns(); }
 
-    static void random(void *, void *buf, size_t len) {
-        auto *at = static_cast<uint8_t *>(buf);
-        while (len > 0) {
-            ssize_t got = getrandom(at, len, 0); // fails only if a signal interrupts it
-            if (got < 0) continue;
-            at += got;
-            len -= size_t(got);
-        }
+    static void random(void *, void *buf, size_t len) { random_bytes(buf, len); }
+
+    static Status guard_new(void *self, void *offer, dtrain_tp_guard_t **guard_p) {
+        const Host &own = host(self);
+        if (own.secret_.empty())
+            return dtrain::fail(DTRAIN_ERR_UNSUPPORTED, "the job has no secret to make keys from");
+        return new_guard(own.demand_, offer, guard_p);
+    }
+
+    static Status guard_agree(void *self, dtrain_tp_guard_t *guard, uint32_t place,
+                              const void *peer_offer, const void *transcript, size_t len,
+                              uint32_t *level_p) {
+        const std::vector<uint8_t> &secret = host(self).secret_;
+        return agree({reinterpret_cast<const char *>(secret.data()), secret.size()}, guard, place,
+                     peer_offer, {static_cast<const uint8_t *>(transcript), len}, level_p);
     }
 
     static Status sign(void *self, const void *data, size_t len, uint8_t mac[32]) {
@@ -112,8 +120,10 @@ struct Services {
     }
 };
 
-Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret, Copy copy)
-    : options_(options), log_(log), clock_(clock), secret_(std::move(secret)), copy_(copy) {
+Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret,
+           const protection::Least &demand, Copy copy)
+    : options_(options), log_(log), clock_(clock), secret_(std::move(secret)), demand_(demand),
+      copy_(copy) {
     table_ = {.struct_size = sizeof table_,
               .abi = DTRAIN_TP_ABI,
               .self = this,
@@ -125,7 +135,12 @@ Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> 
               .sign = &Services::sign,
               .plugin = &Services::plugin,
               .copy = &Services::copy,
-              .card = &Services::card};
+              .card = &Services::card,
+              .guard_new = &Services::guard_new,
+              .guard_agree = &Services::guard_agree,
+              .guard_seal = &seal,
+              .guard_open = &open,
+              .guard_free = &free_guard};
 }
 
 Host::~Host() { sodium_memzero(secret_.data(), secret_.size()); }

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "dtrain_basics.h"
 #include "dtrain_transport.h"
+#include "protection/level.h"
 
 #include <cstdint>
 #include <functional>
@@ -29,10 +30,10 @@ class Host {
   public:
     using Copy = Status (*)(void *dst, const void *src, size_t len);
 
-    // secret: key of sign(), empty if the job has none. copy: copies memory that may be a device's;
-    // NULL: host memory only.
+    // secret: key of sign() and of guards, empty if the job has none. demand: what guards demand;
+    // with no secret, nothing. copy: copies memory that may be a device's; NULL: host memory only.
     Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret = {},
-         Copy copy = nullptr);
+         const protection::Least &demand = {}, Copy copy = nullptr);
     ~Host(); // wipes the secret
     Host(const Host &) = delete;
     Host &operator=(const Host &) = delete;
@@ -50,6 +51,7 @@ class Host {
     Log &log_;
     Clock &clock_;
     std::vector<uint8_t> secret_;
+    protection::Least demand_;
     Copy copy_;
     std::map<std::string, std::string, std::less<>> facts_;
     std::vector<Card> cards_;

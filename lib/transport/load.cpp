@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 
+#include "base/plugin_file.h"
 #include "base/shared_object.h"
-
-#include <cstddef>
 
 namespace dtrain::transport {
 namespace {
@@ -29,34 +28,6 @@ const char *missing_member(const dtrain_tp_ops_t *ops) {
     return nullptr;
 }
 
-Status check(const char *path, std::string_view name, const dtrain_tp_plugin_t *plugin) {
-    if (plugin == nullptr)
-        return fail(DTRAIN_ERR_VERSION,
-                    "plugin %s does not support this library's transport ABI %u; use a plugin and "
-                    "a library of the same release",
-                    path, DTRAIN_TP_ABI);
-    constexpr size_t least = offsetof(dtrain_tp_plugin_t, ops) + sizeof plugin->ops;
-    if (plugin->struct_size < least)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table has %u bytes, at least %zu are needed",
-                    path, plugin->struct_size, least);
-    if (plugin->abi != DTRAIN_TP_ABI)
-        return fail(DTRAIN_ERR_VERSION,
-                    "plugin %s has transport ABI %u, this library serves %u; use a plugin and a "
-                    "library of the same release",
-                    path, plugin->abi, DTRAIN_TP_ABI);
-    if (plugin->name == nullptr || plugin->name != name)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its name is \"%.32s\", not \"%.*s\"", path,
-                    plugin->name != nullptr ? plugin->name : "", int(name.size()), name.data());
-    if (plugin->version == nullptr || plugin->ops == nullptr)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table has no %s", path,
-                    plugin->ops == nullptr ? "operations" : "version");
-    if (const char *member = missing_member(plugin->ops))
-        return fail(DTRAIN_ERR_CONFIG,
-                    "plugin %s: the operation %s(), which every transport needs, is missing", path,
-                    member);
-    return DTRAIN_OK;
-}
-
 } // namespace
 
 Status load_plugin(const char *path, std::string_view name, const dtrain_tp_plugin_t *&out) {
@@ -65,7 +36,12 @@ Status load_plugin(const char *path, std::string_view name, const dtrain_tp_plug
         return fail_within(s, "plugin %s", path);
     auto query = reinterpret_cast<decltype(&dtrain_transport_query)>(symbol);
     const dtrain_tp_plugin_t *plugin = query(DTRAIN_TP_ABI);
-    if (Status s = check(path, name, plugin); s != DTRAIN_OK) return s;
+    if (Status s = check_plugin(path, "transport", name, DTRAIN_TP_ABI, plugin); s != DTRAIN_OK)
+        return s;
+    if (const char *member = missing_member(plugin->ops))
+        return fail(DTRAIN_ERR_CONFIG,
+                    "plugin %s: the operation %s(), which every transport needs, is missing", path,
+                    member);
     out = plugin;
     return DTRAIN_OK;
 }

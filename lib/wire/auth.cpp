@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <sodium.h>
-#include <sys/random.h>
 
 namespace dtrain::wire {
 namespace {
 
-constexpr uint8_t magic[8] = {'d', 't', 'r', 'a', 'i', 'n', 0, 1};
+constexpr uint8_t magic[8] = {'d', 't', 'r', 'a', 'i', 'n', 0, 2};
 constexpr uint8_t flag_secret = 1, verdict_fine = 1, verdict_wrong_secret = 2;
 // Offsets of the fields in hello and answer.
-constexpr size_t flags_at = 8, meeting_at = 10, member_at = 12, nonce_at = 16, mac_at = 48;
+constexpr size_t flags_at = 8, meeting_at = 10, member_at = 12, nonce_at = 16, offer_at = 48,
+                 mac_at = offer_at + sizeof(protection::Offer);
 
 Mac hmac(const std::string &secret, std::initializer_list<std::span<const uint8_t>> parts) {
     uint8_t key[crypto_hash_sha256_BYTES];
@@ -34,24 +34,16 @@ bool equal(const Mac &mac, const uint8_t *other) {
 
 } // namespace
 
-void random_bytes(void *out, size_t length) {
-    auto *at = static_cast<uint8_t *>(out);
-    while (length > 0) { // only a signal makes a read short
-        ssize_t got = getrandom(at, length, 0);
-        if (got < 0) continue;
-        at += got;
-        length -= size_t(got);
-    }
-}
-
-Mac sign(const std::string &secret, std::span<const uint8_t> data) {
-    static constexpr uint8_t label[] = "data";
-    return hmac(secret, {label, data});
-}
-
-Handshake::Handshake(Side side, const std::string &secret, int32_t self, int32_t peer,
+Handshake::Handshake(Side side, const Credentials &own, int32_t self, int32_t peer,
                      const Nonce &nonce, uint16_t meeting)
-    : secret_(secret), side_(side), self_(self), peer_(peer), meeting_(meeting), nonce_(nonce) {}
+    : own_(own), side_(side), self_(self), peer_(peer), meeting_(meeting), nonce_(nonce) {
+    if (!own.secret.empty()) guard_ = std::make_unique<protection::Guard>(own.demand);
+}
+
+std::unique_ptr<protection::Guard> Handshake::take_guard() {
+    if (guard_ != nullptr && guard_->level() == protection::Level::none) guard_.reset();
+    return std::move(guard_);
+}
 
 Status Handshake::advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
     auto take = [&](auto &whole) {
@@ -96,7 +88,7 @@ Status Handshake::on_answer(std::vector<uint8_t> &out) {
     stage_ = Stage::done;
     if (Status s = check_head(answer_.data()); s != DTRAIN_OK) return s;
     proof_.fill(0);
-    bool same = secret_.empty() || equal(mac_of(Side::listener), answer_.data() + mac_at);
+    bool same = own_.secret.empty() || equal(mac_of(Side::listener), answer_.data() + mac_at);
     if (same) {
         Mac mac = mac_of(Side::dialler);
         std::copy(mac.begin(), mac.end(), proof_.begin());
@@ -106,14 +98,27 @@ Status Handshake::on_answer(std::vector<uint8_t> &out) {
     if (!same)
         return fail(DTRAIN_ERR_AUTH, "the other side has a different secret; give every process of "
                                      "the job the same one (option secret or secret.file)");
-    return DTRAIN_OK;
+    return agree();
 }
 
 Status Handshake::on_proof() {
     stage_ = Stage::done;
-    bool same = secret_.empty() || equal(mac_of(Side::dialler), proof_.data());
-    if (same && proof_[sizeof(Mac)] == verdict_fine) return DTRAIN_OK;
+    bool same = own_.secret.empty() || equal(mac_of(Side::dialler), proof_.data());
+    if (same && proof_[sizeof(Mac)] == verdict_fine) return agree();
     return fail(DTRAIN_ERR_AUTH, "wrong secret");
+}
+
+// Only now, since both heads are proven to be what each side has sent.
+Status Handshake::agree() {
+    if (guard_ == nullptr) return DTRAIN_OK;
+    const bool dialler = side_ == Side::dialler;
+    protection::Offer peer;
+    std::memcpy(&peer, (dialler ? answer_.data() : hello_.data()) + offer_at, sizeof peer);
+    uint8_t transcript[hello_bytes + mac_at];
+    std::memcpy(transcript, hello_.data(), hello_bytes);
+    std::memcpy(transcript + hello_bytes, answer_.data(), mac_at);
+    return guard_->agree(dialler ? protection::Role::initiator : protection::Role::responder,
+                         own_.secret, peer, false, transcript); // as demanded, even inside a host
 }
 
 Status Handshake::check_head(const uint8_t *head) {
@@ -130,7 +135,7 @@ Status Handshake::check_head(const uint8_t *head) {
         return fail(DTRAIN_ERR_CORRUPT, "another member (%d) answered", member);
     peer_ = member;
     bool theirs = (head[flags_at] & flag_secret) != 0;
-    if (theirs != !secret_.empty())
+    if (theirs != !own_.secret.empty())
         return fail(DTRAIN_ERR_AUTH,
                     theirs ? "the other side has a secret and this process has none (option secret "
                              "or secret.file)"
@@ -141,18 +146,20 @@ Status Handshake::check_head(const uint8_t *head) {
 
 void Handshake::write_head(uint8_t *head) const {
     std::memcpy(head, magic, sizeof magic);
-    head[flags_at] = secret_.empty() ? 0 : flag_secret;
+    head[flags_at] = own_.secret.empty() ? 0 : flag_secret;
     std::memcpy(head + meeting_at, &meeting_, sizeof meeting_);
     std::memcpy(head + member_at, &self_, sizeof self_);
     std::memcpy(head + nonce_at, nonce_.data(), nonce_.size());
+    if (guard_ != nullptr)
+        std::memcpy(head + offer_at, &guard_->offer(), sizeof(protection::Offer));
 }
 
 Mac Handshake::mac_of(Side signer) const {
-    if (secret_.empty()) return Mac{};
+    if (own_.secret.empty()) return Mac{};
     static constexpr uint8_t listener[] = "listener", dialler[] = "dialler";
     std::span<const uint8_t> label = signer == Side::listener ? std::span<const uint8_t>(listener)
                                                               : std::span<const uint8_t>(dialler);
-    return hmac(secret_, {label, hello_, std::span(answer_).first(mac_at)});
+    return hmac(own_.secret, {label, hello_, std::span(answer_).first(mac_at)});
 }
 
 } // namespace dtrain::wire

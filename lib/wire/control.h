@@ -66,6 +66,8 @@ struct Gone {
     std::string text;
     bool silent = false; // lost, but its process may still exist
     bool moved = false;  // left, for the next generation
+    // Lost: DTRAIN_ERR_CORRUPT if its connection carried what no member sends.
+    Status status = DTRAIN_ERR_PEER;
 };
 struct GroupFailed {
     uint64_t group = 0;

@@ -16,6 +16,9 @@ Status bad(const char *what) { return fail(DTRAIN_ERR_CORRUPT, "control message:
 // Keeps the first check that failed; reading then continues with empty values.
 class Reader {
   public:
+    // bytes: of the buffer. Nothing in it may be used twice: a table that a list has a thousand
+    // times would make a small message a large one.
+    explicit Reader(size_t bytes) : left_(bytes) {}
     const char *error = nullptr;
 
     void check(bool good, const char *what) {
@@ -23,6 +26,7 @@ class Reader {
     }
     std::string string(const flatbuffers::String *s, size_t most, const char *what) {
         check(s == nullptr || s->size() <= most, what);
+        if (s != nullptr) spend(s->size());
         if (s == nullptr || error != nullptr) return {};
         std::string out(s->c_str(), s->size());
         // The text ends up in logs and terminals, so control characters are replaced.
@@ -33,6 +37,7 @@ class Reader {
     template <class T>
     std::vector<T> numbers(const flatbuffers::Vector<T> *v, size_t most, const char *what) {
         check(v == nullptr || v->size() <= most, what);
+        if (v != nullptr) spend(v->size() * sizeof(T));
         if (v == nullptr || error != nullptr) return {};
         return {v->begin(), v->end()};
     }
@@ -56,9 +61,22 @@ class Reader {
         std::vector<decltype(unpack(*v->Get(0)))> out;
         check(v == nullptr || v->size() <= most, what);
         if (v == nullptr || error != nullptr) return out;
-        for (const T *one : *v) out.push_back(unpack(*one));
+        for (const T *one : *v) {
+            spend(least_table);
+            if (error != nullptr) break;
+            out.push_back(unpack(*one));
+        }
         return out;
     }
+
+  private:
+    static constexpr size_t least_table = 2 * sizeof(uint32_t); // its place in the list, and itself
+
+    void spend(size_t bytes) {
+        check(bytes <= left_, "structure: the same part twice");
+        left_ -= std::min(bytes, left_);
+    }
+    size_t left_;
 };
 
 Transport unpack(Reader &r, const fb::Transport &t) {
@@ -121,9 +139,9 @@ Message unpack(Reader &r, const fb::Over &t) {
     return Over{r.failure(t.status()), r.string(t.text(), max_text, "text")};
 }
 Gone unpack_gone(Reader &r, const fb::Gone &t) {
-    return {t.epoch(),  r.member(t.member()),
-            t.left(),   r.string(t.text(), max_text, "text"),
-            t.silent(), t.moved()};
+    return {
+        t.epoch(), r.member(t.member()), t.left(), r.string(t.text(), max_text, "text"), t.silent(),
+        t.moved(), r.failure(t.status())};
 }
 Message unpack(Reader &r, const fb::Gone &t) { return unpack_gone(r, t); }
 Message unpack(Reader &r, const fb::GroupFailed &t) {
@@ -309,7 +327,7 @@ Status decode(std::span<const uint8_t> bytes, Message &message) {
     const fb::Control &control = *flatbuffers::GetRoot<fb::Control>(bytes.data());
     // A verified union may have a type but no value.
     if (control.body() == nullptr) return bad("kind");
-    Reader reader;
+    Reader reader(bytes.size());
     Message fresh = unpack_body(reader, control);
     if (reader.error != nullptr) return bad(reader.error);
     message = std::move(fresh);

@@ -44,7 +44,8 @@ Offset<fb::Over> pack(Builder &b, const Over &m) {
     return fb::CreateOver(b, m.status, text(b, m.text));
 }
 Offset<fb::Gone> pack(Builder &b, const Gone &m) {
-    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text), m.silent, m.moved);
+    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text), m.silent, m.moved,
+                          m.status);
 }
 Offset<fb::GroupFailed> pack(Builder &b, const GroupFailed &m) {
     return fb::CreateGroupFailed(b, m.group, b.CreateVector(m.members), m.status, text(b, m.text),

@@ -10,7 +10,7 @@ namespace dtrain::wire {
 
 inline constexpr uint32_t max_frame = 1 << 20;       // bytes of one control frame
 inline constexpr size_t max_members = 4096;          // workers and servers of a job
-inline constexpr uint8_t max_jobs = 4;               // of one context, at one time
+inline constexpr uint8_t max_jobs = 8;               // of one context, at one time
 inline constexpr size_t max_transports = 8;          // addresses per member
 inline constexpr size_t max_transport_name = 32;     // bytes
 inline constexpr size_t max_transport_address = 512; // bytes

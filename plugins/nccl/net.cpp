@@ -6,6 +6,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "cluster/host/interfaces.h"
+#include "protection/demand.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +15,7 @@
 namespace dtrain::nccl {
 namespace {
 
-constexpr std::string_view control_transport = "tcp", inside_hosts = "shm", not_ready = "ucx";
+constexpr std::string_view control_transport = "tcp", inside_hosts = "shm";
 
 std::string host_and_process() {
     char host[256] = "";
@@ -39,10 +40,13 @@ Status Net::read_options() {
     if (options_.text("log.level") == "debug") log_.set_level(DTRAIN_LOG_DEBUG);
     std::string secret;
     if (Status s = read_secret(options_, secret); s != DTRAIN_OK) return s;
+    protection::Demand demand;
+    if (Status s = read_demand(options_, !secret.empty(), demand); s != DTRAIN_OK) return s;
     patience_ns_ = options_.number("join.timeout");
     who_ = host_and_process();
     host_ = std::make_unique<transport::Host>(options_, log_, monotonic_clock(),
-                                              std::vector<uint8_t>(secret.begin(), secret.end()));
+                                              std::vector<uint8_t>(secret.begin(), secret.end()),
+                                              demand.data);
     explicit_bzero(secret.data(), secret.size());
     // A job of dtrain knows from its rendezvous which address leads to the others; here nobody
     // does.
@@ -65,11 +69,6 @@ Status Net::open_rails() {
         const std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
         if (name.empty() || name == inside_hosts) continue;
-        if (name == not_ready)
-            return fail(
-                DTRAIN_ERR_UNSUPPORTED,
-                "option transports: ucx does not serve NCCL yet, since it may keep a message "
-                "until its sender calls again; use tcp or ofi");
         s = transport::Device::open(*host_, name, options_, devices);
         if (s == DTRAIN_ERR_UNSUPPORTED) {
             log_.write(DTRAIN_LOG_INFO, "%s; the transport is not used", error_text());
@@ -88,11 +87,19 @@ Status Net::open_rails() {
         if (eager_bytes >= 0) device->limit_eager(uint64_t(eager_bytes));
         cards_.emplace_back(*device, address_);
         rails_.push_back(std::make_unique<Rail>(std::move(device)));
+        // What tcp has sent, the kernel has.
+        if (rails_.back()->device().name() != control_transport)
+            if (s = keep(*rails_.back()); s != DTRAIN_OK) return s;
         const Card card = cards_.back().card();
         log_.write(DTRAIN_LOG_INFO, "device %zu: %s, %d Mbit/s, %s", rails_.size() - 1, card.name,
                    card.speed_mbps, card.pci_path != nullptr ? card.pci_path : "no PCI device");
     }
     return DTRAIN_OK;
+}
+
+Status Net::keep(Rail &rail) {
+    keepers_.push_back(std::make_unique<Keeper>(rail));
+    return keepers_.back()->start();
 }
 
 Status Net::check(int device) const {

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "nccl/card.h"
 #include "nccl/dialer.h"
+#include "nccl/keeper.h"
 #include "nccl/listener.h"
 #include "nccl/rail.h"
 #include "transport/host.h"
@@ -46,6 +47,7 @@ class Net {
     Net() = default;
     Status read_options();
     Status open_rails();
+    Status keep(Rail &rail);
     Status check(int device) const;
     std::unique_ptr<Dialer> find_dialer(const Handle &handle);
 
@@ -57,6 +59,7 @@ class Net {
     // Carries hellos and welcomes; always tcp, authenticated like every device.
     std::unique_ptr<Rail> control_;
     std::vector<std::unique_ptr<Rail>> rails_;
+    std::vector<std::unique_ptr<Keeper>> keepers_; // of rails that need one; end before them
     std::vector<CardTexts> cards_;
     std::mutex mutex_; // of the dialers
     std::vector<std::unique_ptr<Dialer>> dialers_;

@@ -33,6 +33,7 @@ std::string Rail::text() const {
 }
 
 Status Rail::progress() {
+    calls_++;
     if (broken_ != DTRAIN_OK) return fail(broken_, "device %s is broken", text().c_str());
     if (connecting_ > 0) set_error_text(""); // what follows is the reason of a failed connection
     dtrain_tp_done_t done[completions_at_once];
@@ -122,6 +123,7 @@ Status Rail::begun(Status status, Operation &operation, Operation *&out) {
 
 Status Rail::send(Link &link, uint64_t tag, const dtrain_tp_iov_t &iov, Operation *&out) {
     Operation &operation = take();
+    sends_++;
     return begun(
         device_->ops().send(link.endpoint, tag, &iov, iov.len > 0 ? 1 : 0, cookie_of(&operation)),
         operation, out);
@@ -137,6 +139,7 @@ Status Rail::receive(uint64_t tag, const dtrain_tp_iov_t &iov, Operation *&out) 
 Status Rail::send_copy(Link &link, uint64_t tag, const Bytes &bytes, Operation *&out) {
     Operation &operation = take();
     operation.buffer = bytes;
+    sends_++;
     const dtrain_tp_iov_t iov = {operation.buffer.data(), bytes.size(), nullptr};
     return begun(device_->ops().send(link.endpoint, tag, &iov, 1, cookie_of(&operation)), operation,
                  out);

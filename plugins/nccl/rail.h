@@ -62,6 +62,9 @@ class Rail {
 
     // Moves bytes, and notes what has ended. A device that breaks does so for good.
     Status progress();
+    // How often the device was called to move bytes, and to send.
+    uint64_t calls() const { return calls_; }
+    uint64_t sends() const { return sends_; }
 
     // The address comes from a peer; the device checks it. The link fails or comes up later.
     Status connect(const Bytes &address, Link *&link);
@@ -109,6 +112,7 @@ class Rail {
     std::mutex mutex_;
     std::unique_ptr<transport::Device> device_;
     Status broken_ = DTRAIN_OK;
+    uint64_t calls_ = 0, sends_ = 0;
     std::deque<Operation> operations_; // never shrinks, so that addresses stay valid
     std::vector<Operation *> free_;
     std::map<uint64_t, std::unique_ptr<Link>> links_;

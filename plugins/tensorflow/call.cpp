@@ -132,12 +132,12 @@ bool Call::fail(dtrain_status_t status, const std::string &what) {
                 "dtrain: " + what + ": " + text + " (" + dtrain_status_name(status) + ")");
 }
 
-bool Call::fail(dtrain_status_t status, const std::string &what, dtrain_request_t *request) {
+bool Call::fail(Code code, const std::string &what, dtrain_request_t *request) {
     std::string text(dtrain_request_error(request, nullptr, 0) + 1, '\0');
     dtrain_request_error(request, text.data(), text.size());
     text.pop_back();
-    return fail(code_of(status),
-                "dtrain: " + what + ": " + text + " (" + dtrain_status_name(status) + ")");
+    return fail(code, "dtrain: " + what + ": " + text + " (" +
+                          dtrain_status_name(dtrain_request_test(request)) + ")");
 }
 
 bool Call::input(int index, Tensor &tensor) {

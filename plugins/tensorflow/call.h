@@ -41,6 +41,8 @@ struct Tensor {
     std::string describe() const; // "float32[2,3]"
 };
 
+Code code_of(dtrain_status_t status);
+
 class Call {
   public:
     explicit Call(KernelContext *context);
@@ -60,16 +62,17 @@ class Call {
 
     // Ends the op with an error; returns false.
     bool fail(Code code, const std::string &text);
-    // The same with the last error of the library in this thread, or of a request.
+    // The same with the last error of the library in this thread, or of a request that has ended.
     bool fail(dtrain_status_t status, const std::string &what);
-    bool fail(dtrain_status_t status, const std::string &what, dtrain_request_t *request);
+    bool fail(Code code, const std::string &what, dtrain_request_t *request);
+    bool fail(dtrain_status_t status, const std::string &what, dtrain_request_t *request) {
+        return fail(code_of(status), what, request);
+    }
 
   private:
     bool good(const char *what);
     KernelContext *context_;
     Status *status_;
 };
-
-Code code_of(dtrain_status_t status);
 
 } // namespace dtrain::tensorflow

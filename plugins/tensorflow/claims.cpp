@@ -36,7 +36,10 @@ bool Submissions::wait(std::vector<bool> *reduced) {
     bool good = true;
     for (const One &one : std::exchange(pending_, {})) {
         const dtrain_status_t status = dtrain_request_wait(one.request, -1);
-        if (status < 0 && good) good = call_.fail(status, one.what, one.request);
+        // UNSUPPORTED: ranks have joined, and the op needs them. As other ops are then.
+        const Code code =
+            status == DTRAIN_ERR_UNSUPPORTED ? Code::failed_precondition : code_of(status);
+        if (status < 0 && good) good = call_.fail(code, one.what, one.request);
         if (reduced != nullptr) reduced->push_back(status >= 0);
         dtrain_request_free(one.request);
     }
@@ -71,9 +74,11 @@ std::string side(const Slots &slots, size_t rank) {
 }
 
 struct Outcome {
-    std::string difference; // "" if there is none
-    bool all_came = true;   // false: a rank has joined
+    std::string difference;  // "" if there is none
+    std::vector<int> joined; // the ranks that have not come
 };
+
+bool takes_zeros(uint32_t op) { return op == DTRAIN_SUM || op == DTRAIN_AVG; }
 
 Outcome outcome_of(const Slots &slots, size_t size) {
     Outcome outcome;
@@ -81,7 +86,7 @@ Outcome outcome_of(const Slots &slots, size_t size) {
     for (size_t rank = 0; rank < size; rank++) {
         const char *slot = slots.data() + rank * slot_bytes;
         if (hash_in(slot) == 0) {
-            outcome.all_came = false;
+            outcome.joined.push_back(static_cast<int>(rank));
         } else if (first == size) {
             first = rank;
         } else if (std::memcmp(slot, slots.data() + first * slot_bytes, slot_bytes) != 0) {
@@ -96,7 +101,7 @@ Outcome outcome_of(const Slots &slots, size_t size) {
 } // namespace
 
 bool compare_claims(Call &call, const Use &use, const Target &target, int32_t rank, int32_t size,
-                    const std::vector<Claim> &claims) {
+                    uint32_t op, const std::vector<Claim> &claims) {
     if (size == 1) return true;
     std::vector<const Claim *> fresh;
     for (const Claim &claim : claims)
@@ -114,9 +119,11 @@ bool compare_claims(Call &call, const Use &use, const Target &target, int32_t ra
     bool good = submissions.wait(&reduced);
     for (size_t i = 0; i < fresh.size(); i++) {
         if (!reduced[i]) continue;
-        const Outcome outcome = outcome_of(all[i], static_cast<size_t>(size));
+        Outcome outcome = outcome_of(all[i], static_cast<size_t>(size));
+        if (outcome.difference.empty() && !outcome.joined.empty() && !takes_zeros(op))
+            outcome.difference = joined_text(outcome.joined);
         if (outcome.difference.empty()) {
-            if (outcome.all_came) target.entry.agree(fresh[i]->name, hash_of(fresh[i]->text));
+            if (outcome.joined.empty()) target.entry.agree(fresh[i]->name, hash_of(fresh[i]->text));
         } else if (good) {
             good = call.fail(Code::failed_precondition,
                              "dtrain: " + fresh[i]->what + ": " + outcome.difference);

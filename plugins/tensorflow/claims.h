@@ -41,8 +41,8 @@ struct Claim {
 // Compares the claims that are not what all ranks have agreed on before. Each of them is gathered
 // by a sum to which each rank contributes its own part, under the tensor's name: so the ranks may
 // run ops in any order, and ranks that have joined take part. Fails on all ranks that have come if
-// one differs.
+// one differs, or if a rank has joined that `op` needs.
 bool compare_claims(Call &call, const Use &use, const Target &target, int32_t rank, int32_t size,
-                    const std::vector<Claim> &claims);
+                    uint32_t op, const std::vector<Claim> &claims);
 
 } // namespace dtrain::tensorflow

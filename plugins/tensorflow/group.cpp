@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 namespace dtrain::tensorflow {
 
 namespace {
 
-constexpr size_t text_bytes = 512; // of a signature that is shown; the hash is of all of it
-
 constexpr const char *kinds[] = {"nothing", "a communicator", "a gradient queue", "a table"};
 
-std::string shown(const char *bytes) { return {bytes, strnlen(bytes, text_bytes)}; }
-
 } // namespace
-
-uint64_t hash_of(const std::string &text) { // FNV-1a, 64 bits
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char letter : text)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-    return hash;
-}
 
 int64_t sum_of_rows(std::span<const int64_t> rows) {
     constexpr int64_t most = INT64_C(1) << 47;
@@ -95,45 +82,27 @@ bool Group::wait() {
 }
 
 bool Group::begin_agreement(const std::string &signature) {
-    signature_ = signature;
-    const uint64_t hash = hash_of(signature);
-    extremes_ = {hash, ~hash};
+    agreement_.emplace(comm(), signature);
     return post(false, [&](dtrain_op_params_t *params, dtrain_request_t **request_p) {
-        return dtrain_allreduce(comm(), extremes_.data(), extremes_.data(), extremes_.size(),
-                                DTRAIN_U64, DTRAIN_MAX, params, request_p);
+        return agreement_->begin(*params, request_p);
     });
 }
 
 bool Group::end_agreement() {
-    return extremes_[0] == ~extremes_[1] ||
-           fail(Code::failed_precondition, "ranks made different calls; this rank: " + signature_);
+    return !agreement_ || agreement_->same() ||
+           fail(Code::failed_precondition,
+                "ranks made different calls; this rank: " + agreement_->signature());
 }
 
 bool Group::agree(const std::string &signature) {
-    const uint64_t hash = hash_of(signature);
-    std::array<uint64_t, 2> extremes = {hash, ~hash};
-    dtrain_op_params_t given = params();
-    dtrain_status_t status =
-        dtrain_allreduce(comm(), extremes.data(), extremes.data(), extremes.size(), DTRAIN_U64,
-                         DTRAIN_MAX, &given, nullptr);
+    Agreement agreement(comm(), signature);
+    dtrain_status_t status = agreement.begin(params(), nullptr);
     if (status < 0) return fail(status);
-    if (extremes[0] == ~extremes[1]) return true;
+    if (agreement.same()) return true;
     // All ranks have seen the same extremes, so all of them come here.
-    std::vector<char> texts(text_bytes * static_cast<size_t>(size()));
-    char *mine = texts.data() + text_bytes * static_cast<size_t>(rank());
-    signature.copy(mine, text_bytes - 1);
-    status = dtrain_allgather(comm(), mine, texts.data(), text_bytes, DTRAIN_U8, &given, nullptr);
-    if (status < 0) return fail(status);
-    for (int other = 1; other < size(); other++) {
-        const char *its = texts.data() + text_bytes * static_cast<size_t>(other);
-        if (std::memcmp(its, texts.data(), text_bytes) != 0)
-            return fail(Code::failed_precondition,
-                        "ranks made different calls: rank 0: " + shown(texts.data()) + "; rank " +
-                            std::to_string(other) + ": " + shown(its));
-    }
-    return fail(Code::failed_precondition,
-                "ranks made different calls, in tensors after the first ones: rank 0: " +
-                    shown(texts.data()));
+    std::string difference;
+    status = agreement.compare(params(), difference);
+    return status < 0 ? fail(status) : fail(Code::failed_precondition, difference);
 }
 
 } // namespace dtrain::tensorflow

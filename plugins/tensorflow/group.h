@@ -2,9 +2,10 @@
 // same op with fitting tensors, posting calls, and waiting for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorflow/agreement.h"
 #include "tensorflow/call.h"
 #include "tensorflow/registry.h"
-#include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,13 +72,9 @@ class Group {
     const Use &use_;
     const std::string what_;
     std::vector<dtrain_request_t *> requests_;
-    std::string signature_;
-    // Of all ranks' hashes the greatest, and the complement of the least; alike before an agreement
-    // begins.
-    std::array<uint64_t, 2> extremes_ = {0, ~UINT64_C(0)};
+    std::optional<Agreement> agreement_; // between its begin and its end
 };
 
-uint64_t hash_of(const std::string &text); // FNV-1a, 64 bits
 // The sum of the rows that ranks have sent, each bounded; -1 if one cannot be.
 int64_t sum_of_rows(std::span<const int64_t> rows);
 // "float32[2,3], int32[4]": all of them if there are few, else the first ones.

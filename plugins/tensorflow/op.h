@@ -58,6 +58,7 @@ Definition broadcast();
 Definition reduce_scatter();
 Definition alltoall();
 Definition barrier();
+Definition join();
 Definition rank();
 Definition step();
 std::vector<Definition> table_ops();

@@ -43,7 +43,7 @@ std::string register_all() {
     if (!problem.empty()) return problem;
     std::vector<Definition> ops = table_ops();
     for (const Definition &op : {allreduce(), submit(), allgather(), broadcast(), reduce_scatter(),
-                                 alltoall(), barrier(), rank(), step()})
+                                 alltoall(), barrier(), join(), rank(), step()})
         ops.push_back(op);
     Status *status = tf.new_status();
     for (const Definition &op : ops)

@@ -71,7 +71,7 @@ class Submit {
         }
         auto *const comm = static_cast<dtrain_comm_t *>(of_members->handle);
         return compare_claims(call, use, target_, dtrain_comm_rank(comm), dtrain_comm_size(comm),
-                              claims);
+                              op_, claims);
     }
 
     const Target target_;

@@ -231,6 +231,20 @@ class Part {
         return s;
     }
 
+    // Puts other memory in the buffers' place: place(data, bytes) returns its address, or data.
+    template <class F> void move(F &&place) {
+        const auto elsewhere = [&](Buffer &buffer, uint8_t *&at, uint8_t *moved) {
+            if (at != nullptr) at = moved + (at - buffer.data());
+        };
+        if (!send_.empty()) {
+            uint8_t *moved = place(send_.data(), send_.size());
+            if (in_place_) elsewhere(send_, recv_at_, moved);
+            elsewhere(send_, send_at_, moved);
+        }
+        if (!in_place_ && !recv_.empty())
+            elsewhere(recv_, recv_at_, place(recv_.data(), recv_.size()));
+    }
+
     // The first wrong byte, or -1.
     int64_t first_difference() const {
         const Buffer &got = in_place_ ? send_ : recv_;

@@ -27,7 +27,8 @@ inline void nap() {
 
 struct Seen { // by one process
     std::atomic<int64_t> rounds{0}, failed_ns{0};
-    std::atomic<int64_t> begun_ns{0}, slowest_ns{0}, overslept_ns{0}; // for tests of bounds
+    std::atomic<int64_t> begun_ns{0}, slowest_ns{0};     // for tests of bounds
+    std::atomic<int64_t> overslept_ns{0}, held_up_ns{0}; // oversleep.h
     std::atomic<int32_t> go{0};
     std::atomic<bool> go_on_failed{false};
     std::atomic<int32_t> status{0};

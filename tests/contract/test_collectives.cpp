@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/algorithms.h"
 #include "contract/collective_case.h"
+#include "contract/gpu.h"
 #include "contract/ranks.h"
 
 #include <memory>
@@ -35,6 +36,9 @@ class Batch {
         parts_.push_back(std::make_unique<Part>(c, dtrain_comm_rank(comm), context, shared));
         comms_.push_back(comm);
         Part &part = *parts_.back();
+        if (gpu::is_on())
+            part.move(
+                [&](uint8_t *data, size_t bytes) { return images_.place(data, bytes, random_()); });
         dtrain_op_params_t params;
         DTRAIN_INIT(&params);
         dtrain_request_t *request = nullptr;
@@ -79,6 +83,7 @@ class Batch {
             }
             queued_ -= n;
         }
+        images_.take_back();
         for (auto &part : parts_)
             if (int64_t at = part->first_difference(); at >= 0)
                 wrong(part->the_case(), rank_, "wrong result", at);
@@ -89,6 +94,7 @@ class Batch {
     std::mt19937_64 random_;
     std::vector<std::unique_ptr<Part>> parts_;
     std::vector<dtrain_comm_t *> comms_; // of the parts
+    gpu::Images images_;                 // of their buffers
     std::vector<dtrain_request_t *> requests_;
     int queued_ = 0;
 };

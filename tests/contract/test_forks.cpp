@@ -1,14 +1,13 @@
 // Processes that fork, are killed, and whose children live on.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/processes.h"
+#include "ports.h"
 
-#include <arpa/inet.h>
 #include <fstream>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 namespace {
 
+using dtrain::test::free_port;
 using processes::Job;
 
 const ranks::Options over_shm = {}, over_tcp = {{"transports", "tcp"}};
@@ -30,19 +29,6 @@ struct Idle {
     ~Idle() { kill(pid, SIGKILL); }
     const pid_t pid;
 };
-
-int free_port() {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    sockaddr_in address{};
-    socklen_t length = sizeof address;
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    REQUIRE(bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0);
-    REQUIRE(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) == 0);
-    close(fd);
-    return ntohs(address.sin_port);
-}
 
 dtrain_comm_t *join_at(const std::string &where, dtrain_context_t *context, int rank, int size) {
     dtrain_comm_params_t params;

@@ -2,6 +2,7 @@
 // descriptors left.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "ports.h"
 
 #include <cstddef>
 #include <dirent.h>
@@ -15,6 +16,8 @@
 
 namespace {
 
+using dtrain::test::bind_port;
+using dtrain::test::free_port;
 using ranks::last_error;
 
 std::set<int> open_descriptors() {
@@ -95,18 +98,6 @@ void garbage_on_all_ports(void **) {
     garbage({{"secret", "a long enough secret"}});
 }
 
-// A port that nobody has at the moment.
-std::string free_port(int &held) {
-    sockaddr_in address = {};
-    socklen_t length = sizeof address;
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    held = socket(AF_INET, SOCK_STREAM, 0);
-    REQUIRE(bind(held, reinterpret_cast<sockaddr *>(&address), length) == 0);
-    REQUIRE(getsockname(held, reinterpret_cast<sockaddr *>(&address), &length) == 0);
-    return std::to_string(ntohs(address.sin_port));
-}
-
 dtrain_status_t join(const ranks::Options &options, const std::string &rendezvous, int rank,
                      int size, int64_t timeout_ns) {
     dtrain_context_t *context = ranks::make_context(options);
@@ -125,9 +116,7 @@ dtrain_status_t join(const ranks::Options &options, const std::string &rendezvou
 }
 
 void wrong_secret(void **) {
-    int held;
-    std::string port = free_port(held), rendezvous = "tcp://127.0.0.1:" + port;
-    close(held);
+    const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(free_port());
     std::thread first([&] {
         FAILS(DTRAIN_ERR_TIMEOUT, join({{"secret", "one"}}, rendezvous, 0, 2, 1'000'000'000));
     });
@@ -136,8 +125,8 @@ void wrong_secret(void **) {
 }
 
 void port_in_use(void **) {
-    int held;
-    std::string rendezvous = "tcp://127.0.0.1:" + free_port(held);
+    const int port = free_port(), held = bind_port(SOCK_STREAM, port);
+    const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(port);
     REQUIRE(listen(held, 1) == 0);
     dtrain_status_t s = join({}, rendezvous, 0, 2, 10'000'000'000);
     close(held);
@@ -146,8 +135,8 @@ void port_in_use(void **) {
 }
 
 void nobody_there(void **) {
-    int held; // bound, but not listening
-    std::string rendezvous = "tcp://127.0.0.1:" + free_port(held);
+    const int port = free_port(), held = bind_port(SOCK_STREAM, port); // which does not listen
+    const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(port);
     FAILS(DTRAIN_ERR_TIMEOUT, join({}, rendezvous, 1, 2, 300'000'000));
     close(held);
     FAILS(DTRAIN_ERR_TIMEOUT, join({}, "file:///tmp/dtrain-no-such-job", 1, 2, 300'000'000));

@@ -3,6 +3,7 @@
 // one job.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/checkpoints.h"
+#include "contract/oversleep.h"
 
 #include <atomic>
 #include <barrier>
@@ -197,13 +198,28 @@ int late_calls(const Subject &subject) {
     return wrong;
 }
 
-void several_waits_end_by_one_deadline(void **) {
+// How many calls were late; overslept_ns: how much of that the machine may have added.
+int all_late_calls(std::atomic<int64_t> &overslept_ns) {
+    const Oversleep oversleep(overslept_ns);
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (const Subject &subject : subjects)
         threads.emplace_back([&] { wrong += late_calls(subject); });
     for (std::thread &thread : threads) thread.join();
-    assert_int_equal(wrong, 0);
+    return wrong;
+}
+
+void several_waits_end_by_one_deadline(void **) {
+    for (int tries = 3;; tries--) {
+        std::atomic<int64_t> overslept_ns{0};
+        const int wrong = all_late_calls(overslept_ns);
+        if (wrong == 0) return;
+        // A machine that keeps threads from running for so long says nothing about a call.
+        const bool is_spoilt = overslept_ns > (bound_ns - limit_ns) / 10;
+        std::printf("%d calls were late, and a thread overslept %lld ms%s\n", wrong,
+                    static_cast<long long>(overslept_ns / ms), is_spoilt ? ": again" : "");
+        assert_true(is_spoilt && tries > 1);
+    }
 }
 
 } // namespace

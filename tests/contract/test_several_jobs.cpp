@@ -122,19 +122,19 @@ void over_shm(void **) { in_three_jobs({}); }
 void over_tcp(void **) { in_three_jobs({{"transports", "tcp"}}); }
 void without_helper(void **) { in_three_jobs({{"progress", "manual"}}); }
 
-// One after the other, and never more than four at a time.
+// One after the other, and never more than eight at a time.
 void as_many_as_there_may_be(void **) {
     dtrain_context_t *context = ranks::make_context({});
     Exchange exchange(1);
     std::vector<dtrain_comm_t *> comms;
     for (int round = 0; round < 3; round++) {
-        while (comms.size() < 4) comms.push_back(join(context, exchange, 0, 1));
+        while (comms.size() < 8) comms.push_back(join(context, exchange, 0, 1));
         dtrain_comm_params_t params;
         DTRAIN_INIT(&params);
         params.size = 1;
         dtrain_comm_t *more = nullptr;
         FAILS(DTRAIN_ERR_LIMIT, dtrain_comm_create(context, nullptr, &params, &more));
-        REQUIRE(more == nullptr && last_error().find("4 jobs") != std::string::npos);
+        REQUIRE(more == nullptr && last_error().find("8 jobs") != std::string::npos);
         for (dtrain_comm_t *comm : comms) OK(dtrain_barrier(comm, nullptr, nullptr));
         OK(dtrain_comm_destroy(comms[size_t(round)]));
         comms.erase(comms.begin() + round);

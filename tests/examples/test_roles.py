@@ -7,12 +7,15 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import os
+import pathlib
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from ports import free_ports  # noqa: E402
 
 SKIPPED = 77
 LIMIT = 100  # seconds
@@ -20,26 +23,6 @@ CLEAN = {key: value for key, value in os.environ.items()
          if not re.match("DTRAIN_(?!TEST|TRANSPORTS)|TF_CONFIG$|RANK$|WORLD_SIZE$", key)}
 CLEAN |= {"DTRAIN_JOIN_TIMEOUT": "60s", "DTRAIN_HEARTBEAT_TIMEOUT": "30s"}
 STEPS = [50, 100, 150, 200, 250, 300]
-
-
-def free_ports(count):
-    """In a row: dtrain's rank 0 listens at the next one."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first = probe.getsockname()[1]
-            ports = range(first, first + count + 1)
-            if ports[-1] < 65536 and all(map(is_free, ports[1:])):
-                return list(ports[:-1])
-
-
-def is_free(port):
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 def start(command, folder, **variables):
@@ -68,7 +51,7 @@ def losses(said):
 
 
 def check_cluster(command):
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(3)]
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(4)[:3]]
     cluster = {"chief": addresses[:1], "worker": addresses[1:2], "ps": addresses[2:]}
     with tempfile.TemporaryDirectory(prefix="dtrain-roles-") as folder:
         done = finish({kind: start(command, folder, TF_CONFIG=json.dumps(

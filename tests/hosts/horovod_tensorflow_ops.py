@@ -3,6 +3,7 @@ errors, joining, process sets. Run by test_horovod_tensorflow.py with two ranks.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import importlib
 import pathlib
 import random
 import threading
@@ -247,6 +248,11 @@ class Page(Case):
             self.assertEqual(sorted(set(made.__all__) - names - elsewhere), [])
         for name in tensorflow:
             self.assertTrue(attribute(hvd, name), name)
+        for name in listed["A data service"]:
+            module, _, attribute_name = name.rpartition(".")
+            if module:
+                found = importlib.import_module(f"dtrain.horovod.tensorflow.data.{module}")
+                self.assertIn(attribute_name, found.__all__)
         for name in of_keras:
             self.assertTrue(attribute(keras_hvd, name) and attribute(tf_keras_hvd, name), name)
 

@@ -7,8 +7,12 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from ports import free_ports  # noqa: E402
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "scontrol")
 CONFIGURATION = """
@@ -43,16 +47,6 @@ def missing():
     if lacks:
         return f"{', '.join(lacks)} not installed"
     return "" if os.geteuid() == 0 else "slurmd needs root"
-
-
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Slurm:

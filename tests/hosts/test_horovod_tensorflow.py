@@ -3,12 +3,14 @@ usage: test_horovod_tensorflow.py PACKAGES PROGRAMS (the folders of the package 
 
 SPDX-License-Identifier: Apache-2.0
 """
+import concurrent.futures
 import importlib.util
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SKIPPED = 77
@@ -42,6 +44,30 @@ class Horovod(unittest.TestCase):
         counts = {rank: int(count) for rank, count in RAN.findall(output)}
         self.assertEqual(sorted(counts), ["0", "1"], output[-2000:])
         self.assertGreaterEqual(min(counts.values()), 35, output[-2000:])
+
+    def test_process_sets(self):
+        for ranks in (2, 3):
+            code, output = run("-n", ranks, *python("-m", "unittest", "horovod_tensorflow_sets"))
+            self.assertEqual(code, 0, output[-20000:])
+            self.assertEqual(sorted(RAN.findall(output)), [(str(rank), "4") for rank in range(ranks)], output[-2000:])
+
+    def test_data_service(self):
+        """Two jobs: of the service, which the training ends, and of the training."""
+        for side, dispatchers in (("compute", 1), ("training", 2)):
+            with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+                path = os.path.join(folder, "compute.json")
+                service = pool.submit(run, "-n", 2, *python(
+                    "-m", "dtrain.horovod.tensorflow.data.compute_worker", path, "--dispatcher-side", side,
+                    "--dispatchers", dispatchers))
+                code, output = run("-n", 2, *python(HERE / "horovod_tensorflow_data.py", path))
+                self.assertEqual((code, output.count("good")), (0, 2), output[-20000:])
+                code, output = service.result()
+                self.assertEqual(code, 0, output[-20000:])
+
+    def test_join(self):
+        code, output = run("-n", 3, *python("-m", "unittest", "horovod_tensorflow_join"))
+        self.assertEqual(code, 0, output[-20000:])
+        self.assertEqual(sorted(RAN.findall(output)), [(str(rank), "4") for rank in range(3)], output[-2000:])
 
     @unittest.skipIf(OLD, "with the newest TensorFlow alone, to save time")
     def test_elastic_job(self):

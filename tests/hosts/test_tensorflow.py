@@ -9,11 +9,13 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from ports import free_ports  # noqa: E402
 
 SKIPPED = 77
 PACKAGES, PROGRAMS = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -90,12 +92,7 @@ class TensorFlow(unittest.TestCase):
     def test_job_of_tf_config(self):
         """A chief, a worker and a server, as TensorFlow's own programs are started."""
         kinds = ("chief", "worker", "ps")
-        sockets = [socket.socket() for _ in kinds]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        cluster = {kind: [f"127.0.0.1:{one.getsockname()[1]}"] for kind, one in zip(kinds, sockets)}
-        for one in sockets:
-            one.close()
+        cluster = {kind: [f"127.0.0.1:{port}"] for kind, port in zip(kinds, free_ports(len(kinds) + 1))}
         processes = [subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", JOINS], stdout=subprocess.PIPE, text=True,
             env=environment(TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": kind, "index": 0}})))

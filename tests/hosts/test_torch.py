@@ -9,12 +9,14 @@ import importlib.util
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from ports import free_port  # noqa: E402
 
 SKIPPED = 77
 PACKAGES = os.path.abspath(sys.argv.pop())
@@ -127,9 +129,7 @@ class Torch(unittest.TestCase):
 
     def test_restarts_of_two_hosts(self):
         """An agent counts the failures of its own host only, so the counts differ."""
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            port = taken.getsockname()[1]
+        port = free_port()
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
             hosts = [threads.submit(torchrun, "--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 2, "--rdzv-backend",
                                     "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--local-addr", "127.0.0.1",

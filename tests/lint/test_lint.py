@@ -94,10 +94,10 @@ class Layers(Planted):
         self.assertTrue(layers.check_readme(self.layers, "\n".join(lines)))
 
     def test_upper_layer_on_the_include_path(self):
-        self.layer("base")["includes"] += self.layer("wire")["includes"]
+        self.layer("base")["includes"] += self.layer("protection")["includes"]
         self.layer("ps/storage")["includes"] += self.layer("ps/client")["includes"]
         self.assertEqual(layers.check_includes(self.layers)[:2],
-                         ["base can include files of wire, which is not below",
+                         ["base can include files of protection, which is not below",
                           "ps/storage can include files of ps/checkpoint, which is not below"])
 
     def test_upward_include_does_not_compile(self):

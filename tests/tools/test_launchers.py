@@ -8,11 +8,14 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import os
+import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from ports import free_port  # noqa: E402
 
 BENCH = ["--operations", "allreduce", "--sizes", "4", "--iterations", "2"]
 LAUNCHERS = ("DTRAIN_", "OMPI_", "PMI", "SLURM_", "MV2_", "FLUX_", "JSM_", "HOROVOD_")
@@ -32,12 +35,6 @@ ENVIRONMENTS = {
         {"MV2_COMM_WORLD_RANK": str(rank), "MV2_COMM_WORLD_SIZE": "2"} for rank in range(2)],
 }
 bin_folder = ""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def run(command, **variables):

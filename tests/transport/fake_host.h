@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_transport.h"
+#include "transport/guard.h"
 
 #include <cstdio>
 #include <cstring>
@@ -37,6 +38,11 @@ class FakeHost {
         table_.random = random;
         table_.sign = sign;
         table_.plugin = plugin;
+        table_.guard_new = guard_new;
+        table_.guard_agree = guard_agree;
+        table_.guard_seal = transport::seal;
+        table_.guard_open = transport::open;
+        table_.guard_free = transport::free_guard;
         table_.copy = [](void *, void *to, const void *from, size_t len) -> dtrain_status_t {
             memcpy(to, from, len);
             return DTRAIN_OK;
@@ -53,6 +59,10 @@ class FakeHost {
 
     std::map<std::string, std::string> options;
     std::string secret; // empty: none
+    // What it demands where there is a secret: as option protection=integrity, so that tests inside
+    // this host have records, too.
+    protection::Least demand = protection::Level::integrity;
+    uint32_t level = DTRAIN_TP_PLAIN; // that guards have agreed on last
     std::map<std::string, const dtrain_tp_plugin_t *> plugins;
 
   private:
@@ -82,6 +92,19 @@ class FakeHost {
         crypto_auth_hmacsha256_update(&state, static_cast<const uint8_t *>(data), len);
         crypto_auth_hmacsha256_final(&state, mac);
         return DTRAIN_OK;
+    }
+    static dtrain_status_t guard_new(void *self, void *offer, dtrain_tp_guard_t **guard_p) {
+        if (of(self).secret.empty()) return DTRAIN_ERR_UNSUPPORTED;
+        return transport::new_guard(of(self).demand, offer, guard_p);
+    }
+    static dtrain_status_t guard_agree(void *self, dtrain_tp_guard_t *guard, uint32_t place,
+                                       const void *peer_offer, const void *transcript, size_t len,
+                                       uint32_t *level_p) {
+        const dtrain_status_t status =
+            transport::agree(of(self).secret, guard, place, peer_offer,
+                             {static_cast<const uint8_t *>(transcript), len}, level_p);
+        of(self).level = *level_p;
+        return status;
     }
     static dtrain_status_t plugin(void *self, const char *name, const dtrain_tp_plugin_t **out) {
         const auto found = of(self).plugins.find(name);

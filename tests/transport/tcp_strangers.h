@@ -49,10 +49,12 @@ inline void garbage_costs_only_its_connection(void **) {
     assert_int_equal(pair.b.done.size() + pair.a.done.size(), 0);
 }
 
+constexpr size_t hello_bytes = 100, reply_bytes = 4 + hello_bytes + 32;
+
 // A hello like that of a device, cut short or altered.
 inline Bytes hello_to(const Bytes &address) {
-    Bytes hello(56);
-    memcpy(hello.data(), "DTRN\x01\x00\x00\x00", 8);
+    Bytes hello(hello_bytes);
+    memcpy(hello.data(), "DTRN\x02\x00\x00\x00", 8);
     for (size_t i = 8; i < 24; i++) hello[i] = uint8_t(i);
     memcpy(hello.data() + 24, address.data(), 16);
     return hello;
@@ -80,14 +82,14 @@ inline void a_stranger_without_the_secret_learns_nothing(void **) {
     hello[6] = 1; // claims to have a secret
     const int fd = call(b.address());
     say(fd, hello.data(), hello.size());
-    uint8_t reply[4 + 56 + 32];
+    uint8_t reply[reply_bytes];
     size_t have = 0;
     assert_true(drive({&b}, [&] {
         const ssize_t n = recv(fd, reply + have, sizeof reply - have, MSG_DONTWAIT);
         if (n > 0) have += size_t(n);
         return have == sizeof reply;
     }));
-    say(fd, reply + 60, 32); // the proof of the other role, reflected
+    say(fd, reply + 4 + hello_bytes, 32); // the proof of the other role, reflected
     uint32_t verdict = 0;
     assert_true(drive({&b}, [&] { return recv(fd, &verdict, 4, MSG_DONTWAIT) == 4; }));
     assert_int_equal(verdict, 2);
@@ -101,7 +103,7 @@ inline void frames_out_of_line_cost_only_their_connection(void **) {
         const Bytes hello = hello_to(pair.b.address());
         const int fd = call(pair.b.address());
         say(fd, hello.data(), hello.size());
-        uint8_t reply[96];
+        uint8_t reply[reply_bytes + 4];
         size_t have = 0;
         const auto hear = [&](size_t len) {
             have = 0;
@@ -111,7 +113,7 @@ inline void frames_out_of_line_cost_only_their_connection(void **) {
                 return have == len;
             }));
         };
-        hear(92);
+        hear(reply_bytes);
         const uint8_t no_proof[32] = {};
         say(fd, no_proof, sizeof no_proof);
         hear(4); // accepted: there is no secret
@@ -263,7 +265,7 @@ inline uint32_t introduce(Node &b, int fd, uint8_t who) {
     hello[9] = uint8_t(fd);
     hello[10] = uint8_t(fd >> 8);
     say(fd, hello.data(), hello.size());
-    uint8_t reply[96];
+    uint8_t reply[reply_bytes + 4];
     size_t have = 0;
     const auto hear = [&](size_t len) {
         assert_true(drive({&b}, [&] {
@@ -272,12 +274,12 @@ inline uint32_t introduce(Node &b, int fd, uint8_t who) {
             return have == len;
         }));
     };
-    hear(92);
+    hear(reply_bytes);
     const uint8_t no_proof[32] = {};
     say(fd, no_proof, sizeof no_proof);
-    hear(96);
+    hear(reply_bytes + 4);
     uint32_t verdict;
-    memcpy(&verdict, reply + 92, sizeof verdict);
+    memcpy(&verdict, reply + reply_bytes, sizeof verdict);
     return verdict;
 }
 

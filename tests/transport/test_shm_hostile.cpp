@@ -67,6 +67,7 @@ class Intruder {
     bool is_thrown_out() {
         return drive({&victim_}, [&] { return is_closed(); });
     }
+    void vanish() { fd_.reset(); }
     const shm::Host &host() const { return host_; }
 
     bool in_reach = false; // for the victim
@@ -377,6 +378,21 @@ void a_grant_of_nowhere(void **) {
     assert_int_equal(pair.a.done.size(), 0);
 }
 
+// A process that ends while it waits for an answer has left; nothing is wrong with it.
+void who_asks_and_ends_has_left(void **) {
+    Node victim;
+    Intruder intruder(victim);
+    intruder.connect();
+    intruder.say(shm::WindowAsk{});
+    intruder.vanish();
+    const auto says = [&](const char *text) {
+        return victim.host.text().find(text) != std::string::npos;
+    };
+    assert_true(drive({&victim}, [&] { return says("is lost"); }));
+    assert_true(says("it left"));
+    check_alive(victim);
+}
+
 } // namespace
 
 int main() {
@@ -391,6 +407,7 @@ int main() {
         cmocka_unit_test(bad_ends_of_copies),
         cmocka_unit_test(failed_copies_are_done_again_in_pieces),
         cmocka_unit_test(a_grant_of_nowhere),
+        cmocka_unit_test(who_asks_and_ends_has_left),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -72,6 +72,23 @@ class Host {
                                            : DTRAIN_ERR_UNSUPPORTED;
     }
 
+    // The services for guards (guard.h). DTRAIN_ERR_UNSUPPORTED: no secret, or an older core.
+    dtrain_status_t guard_new(void *offer, dtrain_tp_guard_t **guard_p) const {
+        return DTRAIN_TP_HAS(&host_, guard_free) ? host_.guard_new(host_.self, offer, guard_p)
+                                                 : DTRAIN_ERR_UNSUPPORTED;
+    }
+    dtrain_status_t guard_agree(dtrain_tp_guard_t *guard, uint32_t place, const void *peer_offer,
+                                const void *transcript, size_t len, uint32_t *level_p) const {
+        return host_.guard_agree(host_.self, guard, place, peer_offer, transcript, len, level_p);
+    }
+    void guard_seal(dtrain_tp_guard_t *guard, void *record, size_t len) const {
+        host_.guard_seal(host_.self, guard, record, len);
+    }
+    dtrain_status_t guard_open(dtrain_tp_guard_t *guard, void *record, size_t len) const {
+        return host_.guard_open(host_.self, guard, record, len);
+    }
+    void guard_free(dtrain_tp_guard_t *guard) const { host_.guard_free(host_.self, guard); }
+
   private:
     dtrain_tp_host_t host_{};
 };

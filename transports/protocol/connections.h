@@ -74,7 +74,7 @@ template <class Device, class Connection> class Connections {
                 report(*ep, DTRAIN_TP_CONNECT, status);
             } else {
                 ep->lost_due = false;
-                report(*ep, DTRAIN_TP_PEER_LOST, DTRAIN_ERR_PEER);
+                report(*ep, DTRAIN_TP_PEER_LOST, status);
             }
         }
     }

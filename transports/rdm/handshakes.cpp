@@ -158,7 +158,7 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
 }
 
 Introduction Handshakes::introduction(const Handshake &h) const {
-    return {h.own, htole32(h.channel->number), 0, h.channel->token};
+    return {h.own, htole32(h.channel->number), h.channel->token};
 }
 
 Sent Handshakes::send_due(Handshake &h) {

@@ -22,10 +22,10 @@ namespace dtrain::rdm {
 
 struct Introduction { // sent as it is; integers little-endian
     tp::Hello hello;
-    uint32_t number = 0, zero = 0;
+    uint32_t number = 0;
     uint64_t token = 0;
 };
-static_assert(sizeof(Introduction) == 72);
+static_assert(sizeof(Introduction) == 112);
 
 struct Handshake {
     tp::Role role{};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/inbound.h"
 
+#include <cerrno>
+
 namespace dtrain::shm {
 
 Status Inbound::start() {
@@ -101,8 +103,9 @@ Status Inbound::on_window_ask(const WindowAsk &ask) {
     else if (window->shape() != WindowShape{ask.bytes, ask.members})
         give.status = DTRAIN_ERR_MISMATCH;
     int pass = give.status == DTRAIN_OK ? window->fd().get() : -1;
+    if (send_message(fd_, &give, sizeof give, pass)) return DTRAIN_OK;
     // The socket is full only if the peer keeps asking without reading the answers.
-    return send_message(fd_, &give, sizeof give, pass) ? DTRAIN_OK : DTRAIN_ERR_TRANSPORT;
+    return errno == EAGAIN ? DTRAIN_ERR_TRANSPORT : DTRAIN_ERR_PEER;
 }
 
 } // namespace dtrain::shm

@@ -1,7 +1,9 @@
 // Creates, maps and allocates shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/segment.h"
+
 #include "common/stream.h"
+#include "shm/huge_pages.h"
 #include "shm/system_error.h"
 
 #include <algorithm>
@@ -15,9 +17,6 @@
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
 #endif
 
 namespace dtrain::shm {
@@ -96,15 +95,6 @@ Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *direc
                      "shared memory: make it larger, lower window.bytes, or leave shm.directory "
                      "empty, which needs no folder",
                      directory, static_cast<unsigned long long>(size));
-}
-
-// Writes one page of each huge page, for which the kernel allocates the whole huge page: 16 MiB
-// then take 0.8 ms, and 12 ms page by page. If the kernel cannot do so, allocate() does the rest.
-void take_huge_pages(const Fd &fd, std::byte *data, uint64_t size) {
-    const uint64_t huge = size / huge_page_size * huge_page_size;
-    for (uint64_t at = 0; at < huge; at += huge_page_size)
-        if (pwrite(fd.get(), "", 1, static_cast<off_t>(at)) != 1) return;
-    if (huge != 0) madvise(data, huge, MADV_COLLAPSE);
 }
 
 } // namespace

@@ -15,8 +15,6 @@ using tp::Fd;
 using tp::Host;
 using Status = dtrain_status_t;
 
-inline constexpr uint64_t huge_page_size = 2u << 20;
-
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }

@@ -2,15 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
+#include <new>
+
 namespace dtrain::tcp {
 
 Connection::Connection(Shared *shared, const DeviceId &peer)
     : Pollable(Kind::connection), ConnectionBase(peer), shared_(*shared) {}
 
-bool Connection::establish(Fd fd) {
-    if (!shared_.poller.add(fd.get(), this, EPOLLIN)) return false;
+bool Connection::establish(Route route) {
+    if (route.guard) {
+        records_.reset(new (std::nothrow) Records(std::move(route.guard)));
+        if (!records_) return false;
+    }
+    if (!shared_.poller.add(route.fd.get(), this, EPOLLIN)) return false;
     interest_ = EPOLLIN;
-    fd_ = std::move(fd);
+    fd_ = std::move(route.fd);
     write();
     return true;
 }
@@ -35,19 +41,19 @@ void Connection::update_interest() {
 void Connection::abandon() {
     if (up()) shared_.poller.remove(fd_.get(), this);
     fd_.reset();
-    if (out_send_) finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_PEER);
-    while (Send *send = queue_.pop_front()) finish(send, DTRAIN_ERR_PEER);
-    while (Send *send = streams_.pop_front()) finish(send, DTRAIN_ERR_PEER);
+    if (out_send_) finish(std::exchange(out_send_, nullptr), failure_);
+    while (Send *send = queue_.pop_front()) finish(send, failure_);
+    while (Send *send = streams_.pop_front()) finish(send, failure_);
     while (Send *send = rendezvous_.find_if([](const Send &) { return true; })) {
         rendezvous_.end(send);
-        finish(send, DTRAIN_ERR_PEER);
+        finish(send, failure_);
     }
     while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; }))
-        finish(t, DTRAIN_ERR_PEER);
+        finish(t, failure_);
     in_transfer_ = nullptr;
     tp::Receive *receive = std::exchange(in_receive_, nullptr);
     if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
-    if (receive) shared_.receives.fail(receive, DTRAIN_ERR_PEER);
+    if (receive) shared_.receives.fail(receive, failure_);
     shared_.receives.lose(this, [this](const tp::Message &message) {
         if (&message == in_message_) in_message_ = nullptr;
     });

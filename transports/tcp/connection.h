@@ -5,6 +5,8 @@
 // sent eagerly if it is small and the peer's window has room for it; otherwise it is announced, and
 // sent once the peer has a buffer for it. Reading never waits for writing: reading can cause only
 // control frames, and never more of those than the peer's announcements.
+//
+// On a protected connection all of this travels in records (records.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/eager_window.h"
@@ -13,6 +15,7 @@
 #include "tcp/address.h"
 #include "tcp/frame.h"
 #include "tcp/handshake.h"
+#include "tcp/records.h"
 #include "tcp/shared.h"
 
 struct iovec;
@@ -26,14 +29,16 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     bool up() const { return bool(fd_); }
     int fd() const { return fd_.get(); }
     const char *reason() const { return reason_; } // why it was lost
+    // DTRAIN_ERR_PEER, or DTRAIN_ERR_CORRUPT: somebody has changed what travels on it.
+    dtrain_status_t failure() const { return failure_; }
 
     // The handshake is done. False: no memory for the registration.
-    bool establish(Fd fd);
+    bool establish(Route route);
     // Moves a bounded number of bytes. False: the connection is lost.
     bool progress();
     // Registers for the events after which progress() can do something.
     void update_interest();
-    // Completes all pending operations with DTRAIN_ERR_PEER and closes the socket.
+    // Completes all pending operations with failure() and closes the socket.
     void abandon();
 
     void post(Send *send);
@@ -57,6 +62,7 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     void next_piece();
     void begin(Frame frame, Send *payload, uint64_t payload_length);
     bool write_frame(uint64_t *bytes);
+    void write_corrupt();
     void frame_written();
     void control(const Frame &frame);
     void give_credit(uint64_t length);
@@ -69,6 +75,8 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     // connection_rx.cpp
     enum class Read { drained, more, lost };
     Read read();
+    Read read_records();
+    bool on_corrupt(const char *reason);
     bool consume(const uint8_t *bytes, size_t len);
     bool on_frame();
     bool on_eager();
@@ -88,7 +96,9 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
 
     Shared &shared_;
     Fd fd_;
+    std::unique_ptr<Records> records_; // nullptr: it is not protected
     const char *reason_ = "";
+    dtrain_status_t failure_ = DTRAIN_ERR_PEER;
     bool broken_ = false;   // unusable; progress() reads the rest and reports it
     uint32_t interest_ = 0; // epoll events registered
 

@@ -15,6 +15,7 @@ constexpr uint64_t read_budget = 1 << 20; // bytes per call, so that writing get
 } // namespace
 
 Connection::Read Connection::read() {
+    if (records_) return read_records();
     for (uint64_t total = 0; total < read_budget;) {
         iovec iov[tp::max_iov + 1];
         const int pieces = describe_payload(iov);
@@ -39,6 +40,36 @@ Connection::Read Connection::read() {
         total += size_t(got);
     }
     return Read::more;
+}
+
+Connection::Read Connection::read_records() {
+    for (uint64_t total = 0; total < read_budget;) {
+        bool drained;
+        const ssize_t got = records_->read(fd_.get(), &drained);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EAGAIN) return Read::drained;
+        if (got <= 0) {
+            fail(got ? strerrordesc_np(errno) : "closed by the peer");
+            return Read::lost;
+        }
+        shared_.completions.moved += uint64_t(got);
+        const uint8_t *bytes;
+        for (size_t len; records_->next(&bytes, &len);)
+            if (!consume(bytes, len)) return Read::lost;
+        if (records_->corrupt()) {
+            on_corrupt("it carried bytes that were changed, left out, repeated or forged");
+            write_corrupt();
+            return Read::lost;
+        }
+        if (drained) return Read::drained;
+        total += uint64_t(got);
+    }
+    return Read::more;
+}
+
+bool Connection::on_corrupt(const char *reason) {
+    failure_ = DTRAIN_ERR_CORRUPT;
+    return fail(reason);
 }
 
 // Processes bytes as they arrive: the rest of a payload, headers, payloads, a part of a header.
@@ -114,6 +145,9 @@ bool Connection::on_frame() {
     case FrameKind::data: return on_data();
     case FrameKind::withdraw: return on_withdraw();
     case FrameKind::credit: return true;
+    case FrameKind::corrupt:
+        if (!records_) break; // anybody may have written it
+        return on_corrupt("the peer got bytes that were changed, left out, repeated or forged");
     }
     return fail("protocol error: unknown frame");
 }

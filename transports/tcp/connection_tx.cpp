@@ -40,7 +40,8 @@ bool Connection::write_frame(uint64_t *bytes) {
     msghdr message{};
     message.msg_iov = iov;
     message.msg_iovlen = size_t(n);
-    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t written = records_ ? records_->write(fd_.get(), iov, n)
+                                     : sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (written < 0 && errno == EINTR) return true;
     if (written < 0 && errno != EAGAIN) {
         broken_ = shared_.attention = true;
@@ -55,10 +56,19 @@ bool Connection::write_frame(uint64_t *bytes) {
     rest -= header;
     if (rest) out_send_->from.advance(rest);
     out_payload_left_ -= rest;
-    blocked_ = out_header_left_ || out_payload_left_;
+    const bool whole = !out_header_left_ && !out_payload_left_;
+    blocked_ = records_ ? written < 0 : !whole; // a frame may take several records
     if (blocked_ != bool(interest_ & EPOLLOUT)) shared_.stale_interest = true;
-    if (!blocked_) frame_written();
+    if (whole) frame_written();
     return !blocked_;
+}
+
+// The last frame, as far as there is room for it: the peer learns why the connection ends.
+void Connection::write_corrupt() {
+    if (out_header_left_ || out_payload_left_) return; // a frame has begun
+    begin({FrameKind::corrupt, 0, 0, 0, 0, 0}, nullptr, 0);
+    uint64_t bytes = 0;
+    write_frame(&bytes);
 }
 
 void Connection::frame_written() {

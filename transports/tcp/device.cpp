@@ -73,7 +73,7 @@ dtrain_status_t Device::open(const char *name) {
 dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     dtrain_tp_attr_t own{};
     own.max_iov = tp::max_iov;
-    own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
+    own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST | DTRAIN_TP_CAP_GUARDED;
     own.max_message = message_limit;
     own.eager_limit = eager_limit;
     own.latency_ns = 7'000; // measured on loopback
@@ -218,7 +218,7 @@ void Device::run_all() {
 }
 
 void Device::run(Connection *connection) {
-    if (connection->up() && !connection->progress()) lose(connection, DTRAIN_ERR_PEER);
+    if (connection->up() && !connection->progress()) lose(connection, connection->failure());
 }
 
 void Device::poll() {
@@ -241,12 +241,12 @@ Verdict Device::admit(const DeviceId &peer) {
     return connection->up() || own_.id < peer ? Verdict::duplicate : Verdict::accepted;
 }
 
-void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
+void Device::joined(Connection *connection, const DeviceId &peer, Route route) {
     if (!connection && peer != own_.id) connection = connections_.find(peer);
     connection = accept(connection, peer);
     if (!connection) return; // no memory: the peer sees the socket close
-    tune(host(), fd.get(), congestion_);
-    if (!connection->establish(std::move(fd))) return lose(connection, DTRAIN_ERR_NO_MEMORY);
+    tune(host(), route.fd.get(), congestion_);
+    if (!connection->establish(std::move(route))) return lose(connection, DTRAIN_ERR_NO_MEMORY);
     connections_.report_up(connection);
 }
 

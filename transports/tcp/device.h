@@ -10,7 +10,7 @@
 
 namespace dtrain::tcp {
 
-class Device final : public protocol::DeviceBase<Device, Connection, Shared, Fd> {
+class Device final : public protocol::DeviceBase<Device, Connection, Shared, Route> {
   public:
     static constexpr size_t address_length = Address::wire_length;
     static const char *transport_name() { return tcp::transport_name; }
@@ -37,7 +37,7 @@ class Device final : public protocol::DeviceBase<Device, Connection, Shared, Fd>
     void forget(Handshake *handshake) { handshakes_.forget(handshake); }
     void changed() {}
     Verdict admit(const DeviceId &peer) override;
-    void joined(Connection *connection, const DeviceId &peer, Fd fd) override;
+    void joined(Connection *connection, const DeviceId &peer, Route route) override;
 
     dtrain_status_t listen_everywhere(const char *best);
     Address leading(const Address &peer) const;

@@ -7,6 +7,7 @@
 //   data      id (the grant's peer_id), length; then length bytes, the next ones of that message.
 //   withdraw  id: the sender withdraws the message that it announced as id.
 //   credit    only the credit that every header may carry.
+//   corrupt   on a protected connection: the sender got what the receiver did not send; the end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace dtrain::tcp {
 
-enum class FrameKind : uint8_t { eager = 1, announce, grant, data, withdraw, credit };
+enum class FrameKind : uint8_t { eager = 1, announce, grant, data, withdraw, credit, corrupt };
 
 inline constexpr uint64_t eager_limit = 256 << 10;
 inline constexpr uint64_t data_limit = 1 << 20; // of a data frame; a small message may wait for one

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/handshake.h"
 
+#include "tcp/path.h"
+
 #include <cerrno>
 #include <cstring>
 #include <endian.h>
@@ -14,7 +16,7 @@ Handshake::Step Handshake::step(const tp::Host &host) {
     do { // while one phase leads to the next
         before = phase_;
         switch (phase_) {
-        case Phase::connect: step_ = on_connected(); break;
+        case Phase::connect: step_ = on_connected(host); break;
         case Phase::hello: step_ = on_hello(host); break;
         case Phase::verdict:
         case Phase::last_verdict: step_ = on_verdict(); break;
@@ -26,11 +28,19 @@ Handshake::Step Handshake::step(const tp::Host &host) {
     return step_;
 }
 
-Handshake::Step Handshake::on_connected() {
+// Keys cost something, so a peer that says nothing gets none.
+Handshake::Step Handshake::offer(const tp::Host &host) {
+    own_.path = path_of(host, fd_.get(), role_);
+    if (guard_.begin(host, &own_.offer) == DTRAIN_OK) return Step::wait;
+    return fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
+}
+
+Handshake::Step Handshake::on_connected(const tp::Host &host) {
     int error = 0;
     socklen_t len = sizeof error;
     getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &len);
     if (error) return system_error(error);
+    if (offer(host) == Step::failed) return Step::failed;
     return send(&own_, sizeof own_, Phase::verdict);
 }
 
@@ -42,6 +52,7 @@ Handshake::Step Handshake::on_hello(const tp::Host &host) {
     if (!whole) return Step::wait;
     if (const Verdict verdict = judge(own_, other_); verdict != Verdict::accepted)
         return refuse(verdict);
+    if (offer(host) == Step::failed) return Step::failed;
     own_.to = other_.from;
     struct {
         uint32_t verdict;
@@ -82,6 +93,8 @@ Handshake::Step Handshake::on_reply(const tp::Host &host) {
         return fail(DTRAIN_ERR_AUTH, "signing failed");
     if (!tp::equal_macs(expected.data(), reply.proof.data()))
         return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));
+    verdict = protect(guard_, "tcp", Role::initiator, own_, other_);
+    if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
     return send(&proof, sizeof proof, Phase::last_verdict);
 }
 
@@ -89,6 +102,8 @@ Handshake::Step Handshake::on_proof() {
     Proof proof;
     if (!read(&proof, sizeof proof)) return step_;
     if (!tp::equal_macs(proof.data(), expected_.data())) return refuse(Verdict::wrong_proof);
+    const Verdict verdict = protect(guard_, "tcp", Role::responder, own_, other_);
+    if (verdict != Verdict::accepted) return refuse(verdict);
     phase_ = Phase::decide;
     return Step::authentic;
 }

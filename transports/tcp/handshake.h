@@ -35,6 +35,7 @@ class Handshake : public Pollable {
 
     int fd() const { return fd_.get(); }
     Fd take_fd() { return std::move(fd_); }
+    tp::Guard take_guard() { return std::move(guard_); } // after Step::done
     Role role() const { return role_; }
     const DeviceId &peer() const { return other_.from; } // after Step::authentic or done
     bool connecting() const { return phase_ == Phase::connect; }
@@ -53,11 +54,12 @@ class Handshake : public Pollable {
   private:
     enum class Phase : uint8_t { connect, hello, verdict, reply, proof, decide, last_verdict };
 
-    Step on_connected();
+    Step on_connected(const tp::Host &host);
     Step on_hello(const tp::Host &host);
     Step on_verdict();
     Step on_reply(const tp::Host &host);
     Step on_proof();
+    Step offer(const tp::Host &host);
     bool read(void *into, size_t len); // false: not all has arrived (or step_ is `failed`)
     Step send(const void *bytes, size_t len, Phase next);
     Step refuse(Verdict verdict);
@@ -68,6 +70,7 @@ class Handshake : public Pollable {
     Hello own_; // a responder does not know the receiver until it has read the other
     Hello other_;
     Proof expected_{}; // responder: the proof that the initiator must send
+    tp::Guard guard_;
     Fd fd_;
     int64_t deadline_ns_;
     Phase phase_;

@@ -118,9 +118,9 @@ void Handshakes::on_handshake(Handshake *handshake) {
         Connection *connection = handshake->connection;
         const DeviceId peer = handshake->peer();
         poller_.remove(handshake->fd(), handshake);
-        Fd fd = handshake->take_fd();
+        Route route{handshake->take_fd(), handshake->take_guard()};
         forget(handshake);
-        owner_.joined(connection, peer, std::move(fd));
+        owner_.joined(connection, peer, std::move(route));
         break;
     }
     case Handshake::Step::failed:

@@ -11,7 +11,7 @@ namespace dtrain::tcp {
 
 class Handshakes {
   public:
-    using Owner = protocol::HandshakeOwner<Connection, Fd>;
+    using Owner = protocol::HandshakeOwner<Connection, Route>;
     Handshakes(Shared *shared, Owner *owner)
         : host_(shared->host), poller_(shared->poller), owner_(*owner),
           refusals_(shared->host, shared->name),

@@ -1,6 +1,7 @@
 // State that all connections of a device share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/guard.h"
 #include "common/pool.h"
 #include "protocol/shared.h"
 #include "tcp/frame.h"
@@ -10,6 +11,12 @@
 namespace dtrain::tcp {
 
 inline constexpr char transport_name[] = "tcp";
+
+// The way to a peer, once both sides trust each other.
+struct Route {
+    tp::Fd fd;
+    tp::Guard guard;
+};
 
 struct Shared : protocol::Shared {
     using protocol::Shared::Shared;

@@ -15,7 +15,8 @@ from ._ways import Blocking, Prepared, Started
 Done = TypeVar("Done")    #: None, or a request
 Found = TypeVar("Found")  #: a Result, or a request
 Numbers = Any  #: a list of ints, or an array of 64-bit integers
-Array = Any  #: with the buffer protocol, DLPack or __array_interface__; contiguous
+#: With the buffer protocol, DLPack, __array_interface__ or __cuda_array_interface__; contiguous.
+Array = Any
 
 
 class Collectives(Generic[Done, Found]):

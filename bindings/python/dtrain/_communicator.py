@@ -19,7 +19,8 @@ from ._graph import Graph, Neighbors
 from ._handle import Child
 from ._parameters import fill
 from ._request import Result
-from ._settings import CompressionLike, DTypeLike, TableSettings, TopologyLike
+from ._settings import CompressionLike, DTypeLike, StreamLike, TableSettings, TopologyLike
+from ._streams import find_stream
 from ._table import Table
 from ._ways import runner
 
@@ -46,12 +47,15 @@ class Communicator(Child, Collectives[None, Result]):
         _dtrain.dtrain_comm_destroy(self._handle)
 
     def using(self, *, timeout: Optional[Duration] = None, priority: Optional[int] = None,
-              prescale: Optional[float] = None,
-              postscale: Optional[float] = None) -> "Parameterised":
+              prescale: Optional[float] = None, postscale: Optional[float] = None,
+              stream: StreamLike = None) -> "Parameterised":
         """The same operations with parameters: timeout (infinity: none), priority (higher goes
-        first), prescale and postscale (factors for floating-point inputs and results)."""
+        first), prescale and postscale (factors for floating-point inputs and results), stream (of
+        CUDA, for arrays on its GPU: the operations are in the order of the stream, and only
+        blocking ones wait for it; a torch.cuda.Stream, an object with __cuda_stream__, or a
+        handle, where 0 and 1 are the default stream)."""
         return Parameterised(self, {"timeout": timeout, "priority": priority, "prescale": prescale,
-                                    "postscale": postscale})
+                                    "postscale": postscale, "stream": find_stream(stream)})
 
     @property
     def rank(self) -> int:

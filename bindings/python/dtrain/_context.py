@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
-from . import _arrays, _dtrain, _errors
+from . import _arrays, _dtrain, _errors, _gpus
 from ._callbacks import Callback, call_with
 from ._checks import Path, check_callable, check_kind, check_mapping, path_text
 from ._communicator import Communicator
@@ -27,7 +27,7 @@ from ._request import Reactor, Result
 from ._server import Server
 
 _dtrain.use_package(_errors.make_error, _arrays.adapt, Result, Op, find_op,
-                    _arrays.Typed)
+                    _arrays.Typed, _gpus.check)
 
 #: Each rank passes some bytes and gets those of all ranks, in rank order.
 AllGather = Callable[[bytes], List[bytes]]

@@ -8,7 +8,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from ._constants import DType
 
-CPU = 1
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  #: types of devices; the host can access all but CUDA
+DEVICES = {CPU: "host", CUDA_HOST: "host", CUDA: "GPU", CUDA_MANAGED: "managed"}
 MAJOR, MINOR = 1, 0  #: newest supported version
 READ_ONLY, IS_COPIED = 1, 2
 # By DLPack's type code and number of bits.
@@ -46,6 +47,7 @@ class Tensor(NamedTuple):
     shape: Sequence[int]
     strides: Optional[Sequence[int]]  #: in elements; None: packed
     dtype: Optional[DType]            #: None: not a dtype of dtrain
+    device: int
     flags: int
     capsule: Any                      #: keeps the memory alive
 
@@ -58,16 +60,17 @@ def ask(array: Any, name: str, question: Callable[[], Any]) -> Any:
                          f"{error}") from error
 
 
-def export(array: Any) -> Any:
+def export(array: Any, **stream: int) -> Any:
     try:
-        return array.__dlpack__(max_version=(MAJOR, MINOR))
+        return array.__dlpack__(max_version=(MAJOR, MINOR), **stream)
     except TypeError:  # before DLPack 1.0
-        return array.__dlpack__()
+        return array.__dlpack__(**stream)
 
 
-def take(array: Any, name: str) -> Tensor:
-    """Describes the memory of an object with __dlpack__ on the CPU."""
-    capsule = ask(array, name, partial(export, array))
+def take(array: Any, name: str, stream: Optional[int] = None) -> Tensor:
+    """Describes the memory of an object with __dlpack__. stream: of a GPU; the object makes it wait
+    until the contents are there."""
+    capsule = ask(array, name, partial(export, array, **({} if stream is None else {"stream": stream})))
     # The capsule keeps its name: only then its destructor releases the tensor.
     flags = 0
     if is_valid(capsule, b"dltensor_versioned"):
@@ -83,4 +86,4 @@ def take(array: Any, name: str) -> Tensor:
     dtype = DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     strides = tensor.strides[:tensor.ndim] if tensor.strides else None
     return Tensor((tensor.data or 0) + tensor.byte_offset, tensor.shape[:tensor.ndim], strides, dtype,
-                  flags, capsule)
+                  tensor.device_type, flags, capsule)

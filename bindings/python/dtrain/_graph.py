@@ -15,7 +15,8 @@ from ._handle import Child
 from ._names import find
 from ._parameters import fill
 from ._request import Request
-from ._settings import TopologyLike
+from ._settings import StreamLike, TopologyLike
+from ._streams import find_stream
 from ._ways import Blocking, Prepared, Started, runner
 
 #: The ranks whose values this rank gets, with the weights of these edges or without.
@@ -67,10 +68,12 @@ class Graph(Child, GraphOperations[None]):
     def _destroy(self) -> None:
         _dtrain.dtrain_graph_destroy(self._handle)
 
-    def using(self, *, timeout: Optional[Duration] = None,
-              priority: Optional[int] = None) -> "ParameterisedGraph":
-        """The same operations with a timeout, or a priority (higher goes first)."""
-        return ParameterisedGraph(self, {"timeout": timeout, "priority": priority})
+    def using(self, *, timeout: Optional[Duration] = None, priority: Optional[int] = None,
+              stream: StreamLike = None) -> "ParameterisedGraph":
+        """The same operations with a timeout, a priority (higher goes first), or on a stream of
+        CUDA (Communicator.using())."""
+        return ParameterisedGraph(self, {"timeout": timeout, "priority": priority,
+                                         "stream": find_stream(stream)})
 
     @property
     def in_neighbors(self) -> Dict[int, float]:

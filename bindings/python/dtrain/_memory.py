@@ -61,7 +61,9 @@ class Registration(Child):
         try:
             view = memoryview(array)
         except (TypeError, ValueError, BufferError):
-            address, count, dtype, _, owner = _arrays.adapt(array, True, "array")
+            address, count, dtype, _, on_gpu, owner = _arrays.adapt(array, True, "array")
+            _arrays.refuse_device(on_gpu, "array", "memory of GPUs is not registered; pass it to calls "
+                                  "as it is")
             return address, count * ITEM_BYTES[DType(dtype)], owner
         if view.readonly or not view.c_contiguous:
             raise ValueError("array: memory to be registered must be writable and contiguous")

@@ -21,7 +21,8 @@ def clip_by_global_norm(arrays: Iterable[Array], max_norm: float) -> float:
 
 def is_array(value: Any) -> bool:
     """Whether value is an array: as a list of arrays it would be taken row by row."""
-    if hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"):
+    if any(hasattr(value, name) for name in (
+            "__dlpack__", "__array_interface__", "__cuda_array_interface__")):
         return True
     try:
         memoryview(value).release()

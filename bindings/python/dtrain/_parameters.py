@@ -39,6 +39,8 @@ def fill(params: Any, settings: Mapping[str, Any]) -> Any:
             value = find(ENUMERATIONS[name], value, name)
         elif name in GIVEN:
             params.given |= GIVEN[name]
+        elif name == "stream":
+            params.stream_type = _dtrain.DTRAIN_STREAM_CUDA
         setattr(params, name, value)
         if name in POSITIVE:
             check_positive(getattr(params, name), name)

@@ -21,6 +21,7 @@ MeanOverLike = Union[MeanOver, int, str]
 ScheduleLike = Union[Schedule, int, str]
 CompressionLike = Union[Compression, int, str]
 TopologyLike = Union[Topology, int, str]
+StreamLike = Any  #: a handle, torch.cuda.Stream, or an object with __cuda_stream__; None: no stream
 PlaceFunction = Callable[[int, int, int], int]  #: (first, count, servers) -> server
 
 

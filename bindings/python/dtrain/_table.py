@@ -92,6 +92,10 @@ class TableOperations(Generic[Done, Found]):
         """Replaces the learning rate."""
         return self._run(_dtrain.dtrain_table_set_rate, rate)
 
+    def set_updates(self, count: int) -> Done:
+        """Says how often the table was updated before: the next update is number count + 1."""
+        return self._run(_dtrain.dtrain_table_set_updates, count)
+
     def pull_state(self, index: int, out: Array, first: int = 0) -> Found:
         """Reads numbers of a state array of the rule."""
         return self._run(_dtrain.dtrain_table_pull_state, index, first, 0, out)

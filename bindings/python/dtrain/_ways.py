@@ -8,7 +8,7 @@ from asyncio import _get_running_loop
 from functools import partial
 from typing import Any, Mapping
 
-from . import _dtrain
+from . import _dtrain, _streams
 from ._handle import Uncopied
 from ._parameters import operation
 from ._request import Request
@@ -30,17 +30,21 @@ class Way(Uncopied):
         self._owner = owner
         self._settings = settings
         self._params = operation(settings)
+        self._stream = settings.get("stream")
 
 
 class Blocking(Way):
     def __init__(self, owner: Any, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_AWAITED})
-
         self._run = runner(owner._handle, self._params)
+        if self._stream is not None:
+            self._run = partial(_streams.on, self._stream, self._run)
 
 
 class Started(Way):
     def _run(self, function: Any, *arguments: Any) -> Request:
+        if self._stream is not None and _streams.calling.stream != self._stream:
+            return _streams.on(self._stream, self._run, function, *arguments)
         handle = self._owner._handle
         loop = _get_running_loop()
         if loop is None or handle is None:
@@ -56,4 +60,6 @@ class Prepared(Way):
         super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_PERSISTENT})
 
     def _run(self, function: Any, *arguments: Any) -> Request:
+        if self._stream is not None and _streams.calling.stream != self._stream:
+            return _streams.on(self._stream, self._run, function, *arguments)
         return Request(function(self._owner._handle, *arguments, self._params, PREPARE))

@@ -51,7 +51,7 @@ static int arrays_take(Arrays *arrays, PyObject *list, const char *name) {
         Py_INCREF(array); /* methods of the array may change the list */
         const int taken = buffer_take(buffer, array, 1, which);
         Py_DECREF(array);
-        if (!taken) return 0;
+        if (!taken || !buffer_on_host(buffer, which)) return 0;
         if (buffer->dtype < DTRAIN_F32 || buffer->dtype > DTRAIN_BF16) {
             PyErr_Format(PyExc_TypeError, "%s: elements of f32, f64, f16 or bf16 are needed",
                          which);

@@ -1,4 +1,5 @@
-/* Memory of Python objects: by the buffer protocol, or else by dtrain._arrays.adapt().
+/* Memory of Python objects: by the buffer protocol, or else by dtrain._arrays.adapt(). It may be a
+ * GPU's.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_BUFFERS_H
 #define DTRAIN_PYTHON_BUFFERS_H
@@ -10,6 +11,7 @@ typedef struct Buffer {
     uint64_t count; /* elements */
     uint32_t dtype;
     int present, readonly, written;
+    int on_gpu;     /* only a GPU can access it */
     Py_buffer view; /* view.obj == NULL: owner keeps the memory */
     PyObject *owner;
     PyObject *tensor; /* a torch tensor, whose change is reported; else NULL */
@@ -17,7 +19,7 @@ typedef struct Buffer {
 
 static PyTypeObject *typed_type; /* dtrain.typed(): an array with a dtype */
 
-/* (object, writable, name) -> (address, count, dtype, readonly, owner) */
+/* (object, writable, name) -> (address, count, dtype, readonly, on_gpu, owner) */
 static PyObject *array_adapter;
 
 static uint32_t dtype_of_format(const char *format, Py_ssize_t size) {
@@ -40,8 +42,8 @@ static int buffer_adapt(Buffer *buffer, PyObject *object, int writable, const ch
     if (found == NULL) return 0;
     unsigned long long address, count;
     unsigned int dtype;
-    if (!PyArg_ParseTuple(found, "KKIpO", &address, &count, &dtype, &buffer->readonly,
-                          &buffer->owner)) {
+    if (!PyArg_ParseTuple(found, "KKIppO", &address, &count, &dtype, &buffer->readonly,
+                          &buffer->on_gpu, &buffer->owner)) {
         buffer->owner = NULL;
         Py_DECREF(found);
         return 0;
@@ -163,6 +165,18 @@ static int buffer_take(Buffer *buffer, PyObject *object, int writable, const cha
     }
     buffer->count = (uint64_t)(buffer->view.len / buffer->view.itemsize);
     return 1;
+}
+
+/* For what the host reads. Returns 0 with an exception. */
+static int buffer_on_host(const Buffer *buffer, const char *name) {
+    if (!buffer->on_gpu) return 1;
+    char text[256];
+    PyOS_snprintf(text, sizeof text,
+                  "%s: the array is on a GPU, and is read on the host here; pass a "
+                  "copy on the host",
+                  name);
+    raise_error(DTRAIN_ERR_UNSUPPORTED, text, -1);
+    return 0;
 }
 
 static void buffer_give_back(Buffer *buffer) {

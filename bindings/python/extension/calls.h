@@ -29,6 +29,7 @@ enum {
 typedef struct Call {
     dtrain_request_t *request;
     int mode;
+    int on_gpu;   /* a buffer is */
     Handle *root; /* the context, which stays in use during a wait */
     PyObject *root_object;
     struct Call *next; /* in the list of abandoned calls */
@@ -99,7 +100,9 @@ static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writab
     if (call == NULL) return NULL;
     Buffer *buffer = &call->buffers[role];
     if (object == Py_None) return buffer;
-    return buffer_take(buffer, object, writable, name) ? buffer : NULL;
+    if (!buffer_take(buffer, object, writable, name)) return NULL;
+    call->on_gpu |= buffer->on_gpu;
+    return buffer;
 }
 
 /* Waits in slices, so that Python can run signal handlers. Returns IN_PROGRESS after timeout_ns (<

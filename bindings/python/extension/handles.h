@@ -14,6 +14,7 @@ typedef struct Handle {
     PyObject *root_object; /* keeps root alive; NULL: this is the root */
     uint32_t dtype;        /* of a table's or compressor's values; 0: unknown */
     uint64_t width;        /* elements of a row of a sparse table, or of a compressor's vector */
+    int knows_gpus;        /* of a context: the library can use buffers on GPUs */
 } Handle;
 
 /* (status, text, rank or None) -> an object of dtrain.Error or a subclass */

@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "callbacks.h"
 #include "calls.h"
+#include "gpus.h"
 #include "handles.h"
 #include "numbers.h"
 #include "shapes.h"
@@ -102,10 +103,10 @@
 %memory(void *, pulled, 1, "out")
 %memory(void *, state, 1, "out")
 %memory(float *, recv, 1, "out")
-%define %numbers(name)
+%define %numbers(name, on_gpu)
 %typemap(in) const uint64_t *name {
     Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, 0, #name);
-    if (buffer == NULL) SWIG_fail;
+    if (buffer == NULL || !(on_gpu || buffer_on_host(buffer, #name))) SWIG_fail;
     if (buffer->present && buffer->dtype != DTRAIN_U64 && buffer->dtype != DTRAIN_I64) {
         PyErr_SetString(PyExc_TypeError,
                         #name ": integers of 64 bits are needed, signed or unsigned; convert "
@@ -115,14 +116,14 @@
     $1 = buffer->data;
 }
 %enddef
-%numbers(counts)
-%numbers(displs)
-%numbers(send_counts)
-%numbers(send_displs)
-%numbers(recv_counts)
-%numbers(recv_displs)
-%numbers(keys)
-%numbers(items)
+%numbers(counts, 0)
+%numbers(displs, 0)
+%numbers(send_counts, 0)
+%numbers(send_displs, 0)
+%numbers(recv_counts, 0)
+%numbers(recv_displs, 0)
+%numbers(keys, 1)
+%numbers(items, 0)
 %typemap(in) void * { /* an address */
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }
@@ -154,7 +155,7 @@
 }
 %typemap(freearg) (uint32_t serving, uint32_t *weights) "PyMem_Free($2);"
 %typemap(in) (const int32_t *ranks, int32_t count) (Buffer list = {0}) {
-    if (!buffer_take(&list, $input, 0, "ranks")) SWIG_fail;
+    if (!buffer_take(&list, $input, 0, "ranks") || !buffer_on_host(&list, "ranks")) SWIG_fail;
     if (list.dtype != DTRAIN_I32 || list.count > INT32_MAX) {
         PyErr_SetString(PyExc_TypeError, "ranks: integers of 32 bits are needed");
         SWIG_fail;
@@ -404,7 +405,7 @@ if (result == NULL) {
 enum { RESULT_##name = with_result };
 %}
 %exception name {
-    if (!(shape)) SWIG_fail;
+    if (!(shape) || (call1->on_gpu && !gpus_known(handle1))) SWIG_fail;
     Py_BEGIN_ALLOW_THREADS
     $action
     Py_END_ALLOW_THREADS
@@ -443,6 +444,7 @@ enum { RESULT_##name = with_result };
 %operation(dtrain_table_push_pull, exchanged(call1, handle1, &arg5, &arg3), 1)
 %operation(dtrain_table_set, values_of(call1, handle1, &arg3), 1)
 %operation(dtrain_table_set_rate, 1, 0)
+%operation(dtrain_table_set_updates, 1, 0)
 %operation(dtrain_table_pull_state, state_of(call1, arg1, arg2, &arg4), 1)
 %operation(dtrain_table_set_state, state_of(call1, arg1, arg2, &arg4), 1)
 %operation(dtrain_table_clock, 1, 0)
@@ -524,13 +526,15 @@ enum { RESULT_##name = with_result };
 %exception next_record;
 %inline %{
 static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results, PyObject *op,
-                             PyObject *find_op, PyObject *typed) {
+                             PyObject *find_op, PyObject *typed, PyObject *check_gpus) {
     Py_INCREF(errors);
     Py_INCREF(arrays);
     Py_INCREF(results);
     Py_INCREF(op);
     Py_INCREF(find_op);
     Py_INCREF(typed);
+    Py_INCREF(check_gpus);
+    gpu_checker = check_gpus;
     typed_type = (PyTypeObject *)typed;
     op_type = (PyTypeObject *)op;
     op_finder = find_op;

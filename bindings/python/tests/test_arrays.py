@@ -133,10 +133,10 @@ class Interface(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(kind, text):
                 world.allreduce(x)
 
-    def test_memory_of_devices(self):
+    def test_memory_of_devices(self):  # test_device_arrays.py has a driver
         x = Foreign([1])
         x.__cuda_array_interface__ = x.__array_interface__
-        with self.assertRaisesRegex(dtrain.UnsupportedError, "copy it to the host"):
+        with self.assertRaisesRegex(dtrain.UnsupportedError, "on a GPU.*copy it to the host"):
             world.allreduce(x)
 
 
@@ -207,7 +207,10 @@ class DLPack(unittest.TestCase):
         broken = Exporter([1])
         broken.managed.device_type = 2
         broken.__class__ = type("OnGpu", (Exporter,), {"__dlpack_device__": lambda self: (2, 0)})
-        with self.assertRaisesRegex(dtrain.UnsupportedError, "array: OnGpu on DLPack device 2"):
+        with self.assertRaisesRegex(dtrain.UnsupportedError, "array: .*this process has not loaded libcuda"):
+            world.allreduce(broken)
+        broken.__class__ = type("Elsewhere", (Exporter,), {"__dlpack_device__": lambda self: (7, 0)})
+        with self.assertRaisesRegex(dtrain.UnsupportedError, "array: Elsewhere on DLPack device 7"):
             world.allreduce(broken)
 
 

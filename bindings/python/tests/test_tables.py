@@ -74,6 +74,10 @@ class Dense(unittest.TestCase):
             table.pull_state(state.index, out)
             self.assertEqual(out, floats(0, 5, 6))
             table.set_rate(0.25)
+            table.set_updates(7)
+            for count in (2**54, -1):
+                with self.assertRaises(ValueError):
+                    table.set_updates(count)
             with self.assertRaises(TypeError):
                 table.pull_state(state.index, array("d", [0]))
             with self.assertRaises(dtrain.NotFoundError):

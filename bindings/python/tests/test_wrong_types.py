@@ -49,7 +49,7 @@ COLLECTIVES = {
     "recv": dict(array=floats(), peer=0, tag=1)}
 COMMUNICATOR = {
     **COLLECTIVES,
-    "using": dict(timeout=1, priority=1, prescale=1.0, postscale=1.0),
+    "using": dict(timeout=1, priority=1, prescale=1.0, postscale=1.0, stream=1),
     "split": dict(color=0, key=0), "subset": dict(ranks=[0]),
     "create_group": dict(ranks=[0], tag=0, timeout=1), "duplicate": {}, "shrink": {},
     "reform": dict(min_size=1, max_size=1, timeout=1),
@@ -75,7 +75,7 @@ TABLE = {
     "push_rows": dict(**KEYS, values=floats(2)), "pull_rows": dict(**KEYS, out=floats(2)),
     "push_pull_rows": dict(**KEYS, values=floats(2), out=floats(2)),
     "set_rows": dict(**KEYS, values=floats(2)), "erase_rows": KEYS, "count_rows": {}, "clock": {},
-    "set_rate": dict(rate=0.1), "pull_state": dict(index=0, out=floats(), first=0),
+    "set_rate": dict(rate=0.1), "set_updates": dict(count=1), "pull_state": dict(index=0, out=floats(), first=0),
     "set_state": dict(index=0, values=floats(), first=0),
     "pull_state_rows": dict(index=0, **KEYS, out=floats(2)),
     "set_state_rows": dict(index=0, **KEYS, values=floats(2)), "set_ready": {}, "wait_ready": {},
@@ -88,7 +88,7 @@ COMPRESSOR = {"allreduce": dict(array=floats(), out=floats(), op="sum"), "reset"
 GRAPH = {"average": dict(array=floats(), out=floats()),
          "allgather": dict(array=floats(0), out=floats(0)),
          "alltoall": dict(array=floats(0), out=floats(0)),
-         "using": dict(timeout=1, priority=1), "spectral_gap": {}}
+         "using": dict(timeout=1, priority=1, stream=1), "spectral_gap": {}}
 CONTEXT = {
     "join": dict(rendezvous="env", size=1, rank=0, servers=0, timeout=1, allgather=lambda mine: [mine]),
     "serve": dict(rendezvous="env", size=1, servers=1, index=0, timeout=1), "describe": {},

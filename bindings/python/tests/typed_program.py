@@ -30,6 +30,7 @@ def collectives(world: dtrain.Communicator) -> None:
     prepared = world.using(timeout="5s", priority=1, prescale=0.5).prepare.allreduce(x)
     prepared.start()
     prepared.wait(5)
+    print(world.using(stream=1).start)  # for arrays on a GPU
     part: Optional[dtrain.Communicator] = world.split(0)
     if part is not None:
         part.close()

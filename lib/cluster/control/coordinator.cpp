@@ -86,11 +86,11 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
 void Coordinator::handle(Link link, const wire::Message &message, int64_t now, Actions &actions) {
     int32_t member = links_[link].member;
     if (const auto *over = std::get_if<wire::Over>(&message)) {
-        closed(link, over->text, now, actions);
+        closed({link, over->text}, now, actions);
         actions.emplace_back(Close{link});
     } else if (const auto *leave = std::get_if<wire::Leave>(&message)) {
         actions.emplace_back(Close{link});
-        if (phase_ == Phase::joining) return closed(link, "it left", now, actions);
+        if (phase_ == Phase::joining) return closed({link, "it left"}, now, actions);
         unseat(member);
         remove(state_.left(member, leave->moved), actions);
         if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
@@ -105,7 +105,8 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
     }
 }
 
-void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions &actions) {
+void Coordinator::closed(const Closed &event, int64_t now, Actions &actions) {
+    const Link link = event.link;
     auto at = links_.find(link);
     if (at == links_.end()) return;
     Connection connection = at->second;
@@ -115,20 +116,21 @@ void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions
     if (!connection.seated) return;
     seats_.erase(connection.member);
     if (phase_ == Phase::joining)
-        return end(DTRAIN_ERR_PEER,
+        return end(event.status,
                    text("%s failed while joining: %s",
-                        member_name(roster_->peer(connection.member)).c_str(), why.c_str()),
+                        member_name(roster_->peer(connection.member)).c_str(), event.text.c_str()),
                    actions);
-    lose(connection.member, why, false, actions);
+    lose(connection.member, event.text, false, actions, event.status);
     collect(now, actions);
 }
 
-void Coordinator::lose(int32_t member, const std::string &why, bool silent, Actions &actions) {
+void Coordinator::lose(int32_t member, const std::string &why, bool silent, Actions &actions,
+                       Status status) {
     if (!state_.alive(member)) return;
     if (auto seat = seats_.find(member); seat != seats_.end())
         refuse(seat->second, DTRAIN_ERR_FENCED,
                "the job goes on without this process, which counts as lost: " + why, actions);
-    remove(state_.lost(member, why, silent), actions);
+    remove(state_.lost(member, why, silent, status), actions);
 }
 
 void Coordinator::remove(const wire::Gone &gone, Actions &actions) {

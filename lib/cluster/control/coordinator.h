@@ -36,7 +36,7 @@ class Coordinator {
 
     void accepted(const Accepted &event, int64_t now, Actions &actions);
     void received(Link link, const wire::Message &message, int64_t now, Actions &actions);
-    void closed(Link link, const std::string &why, int64_t now, Actions &actions);
+    void closed(const Closed &event, int64_t now, Actions &actions);
     void called(Link link, bool refused, int64_t now, Actions &actions); // answers a Dial
     void turned_away(const TurnedAway &event, int64_t now);
     void tick(int64_t now, Actions &actions);
@@ -54,7 +54,8 @@ class Coordinator {
     };
 
     void handle(Link link, const wire::Message &message, int64_t now, Actions &actions);
-    void lose(int32_t member, const std::string &why, bool silent, Actions &actions);
+    void lose(int32_t member, const std::string &why, bool silent, Actions &actions,
+              Status status = DTRAIN_ERR_PEER);
     void remove(const wire::Gone &gone, Actions &actions);
     void tell_who_left(Actions &actions);
     void end(Status status, const std::string &why, Actions &actions);

@@ -225,16 +225,18 @@ void MemberProtocol::moved(wire::Moved moved, Actions &actions) {
     actions.emplace_back(Report{std::move(moved)});
 }
 
-void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
+void MemberProtocol::closed(const Closed &event, int64_t now, Actions &actions) {
+    const std::string &why = event.text;
     link_ = 0;
     connected_ = false;
     // Otherwise perhaps it belonged to an earlier job that ended.
     if (phase_ == Phase::joining && (!admitted_ || others_may_come()))
         dial_later("the connection ended: " + why, now);
     else if (phase_ == Phase::joining)
-        end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
+        end(event.status, "joining the job: rank 0 ended: " + why, actions);
     else if (phase_ == Phase::running)
-        coordinator_gone(state_.lost(state_.coordinator, why, false), true, now, actions);
+        coordinator_gone(state_.lost(state_.coordinator, why, false, event.status), true, now,
+                         actions);
     else if (phase_ == Phase::seeking)
         candidate_failed(true, now, actions);
 }

@@ -25,7 +25,7 @@ class MemberProtocol {
     void dialled(const Dialled &event, int64_t now, Actions &actions);
     void dial_failed(const DialFailed &event, int64_t now, Actions &actions);
     void received(wire::Message message, int64_t now, Actions &actions);
-    void closed(const std::string &why, int64_t now, Actions &actions);
+    void closed(const Closed &event, int64_t now, Actions &actions);
     void tick(int64_t now, Actions &actions);
     int64_t next_deadline() const;
 

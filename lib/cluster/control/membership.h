@@ -21,8 +21,9 @@ struct Membership {
     int32_t alive_count() const { return size() - int32_t(gone.size()); }
     std::string name(int32_t m) const { return member_name(peers[size_t(m)]); }
     // silent: its process may still exist.
-    wire::Gone lost(int32_t m, const std::string &why, bool silent) const {
-        return {epoch + 1, m, false, name(m) + " lost: " + why, silent};
+    wire::Gone lost(int32_t m, const std::string &why, bool silent,
+                    Status status = DTRAIN_ERR_PEER) const {
+        return {epoch + 1, m, false, name(m) + " lost: " + why, silent, false, status};
     }
     // moved: for the next generation of an elastic job.
     wire::Gone left(int32_t m, bool moved) const {

@@ -104,8 +104,8 @@ void Node::handle(Received &event, int64_t now, Actions &raw) {
 }
 
 void Node::handle(const Closed &event, int64_t now, Actions &raw) {
-    if (member_.owns(event.link)) return member_.closed(event.text, now, raw);
-    if (coordinator_) coordinator_->closed(event.link, event.text, now, raw);
+    if (member_.owns(event.link)) return member_.closed(event, now, raw);
+    if (coordinator_) coordinator_->closed(event, now, raw);
     early_.erase(event.link);
 }
 

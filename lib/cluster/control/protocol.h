@@ -52,6 +52,7 @@ struct Received {
 struct Closed { // by the peer or the network, not in answer to Close
     Link link = 0;
     std::string text;
+    Status status = DTRAIN_ERR_PEER; // DTRAIN_ERR_CORRUPT: it carried what no member sends
 };
 struct TurnedAway {      // a connection that failed its handshake
     int32_t member = -1; // the member that it claimed to be, or -1

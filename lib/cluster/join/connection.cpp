@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/connection.h"
 
+#include "base/random.h"
 #include "wire/frame.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace dtrain::cluster {
@@ -15,15 +17,27 @@ constexpr size_t handshake_size = 512; // bytes read before authentication
 
 wire::Nonce fresh_nonce() {
     wire::Nonce nonce;
-    wire::random_bytes(nonce.data(), nonce.size());
+    random_bytes(nonce.data(), nonce.size());
     return nonce;
+}
+
+// The memory of a buffer that has been used up: it may have held a roster, and "= {}" would keep
+// it.
+void give_up(std::vector<uint8_t> &buffer) { buffer = std::vector<uint8_t>(); }
+
+// Takes the first bytes out; no buffer is kept for messages that seldom come.
+void take_out(std::vector<uint8_t> &buffer, size_t bytes) {
+    if (bytes == buffer.size())
+        give_up(buffer);
+    else
+        buffer.erase(buffer.begin(), buffer.begin() + long(bytes));
 }
 
 } // namespace
 
-Connection::Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
-                       int32_t peer, int64_t deadline, uint16_t meeting)
-    : fd_(std::move(fd)), side_(side), handshake_(side, secret, self, peer, fresh_nonce(), meeting),
+Connection::Connection(Fd fd, wire::Handshake::Side side, const wire::Credentials &own,
+                       int32_t self, int32_t peer, int64_t deadline, uint16_t meeting)
+    : fd_(std::move(fd)), side_(side), handshake_(side, own, self, peer, fresh_nonce(), meeting),
       state_(side == wire::Handshake::Side::dialler ? State::connecting : State::handshaking),
       deadline_(deadline) {}
 
@@ -52,7 +66,10 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
             flush(); // so that the other side can report the reason, too
             return s;
         }
-        if (s == DTRAIN_OK) state_ = State::open;
+        if (s == DTRAIN_OK) {
+            state_ = State::open;
+            guard_ = handshake_.take_guard();
+        }
         if (Status sent = flush(); sent != DTRAIN_OK) return sent;
     }
     if (state_ == State::open)
@@ -72,21 +89,45 @@ Status Connection::read_some() {
     return fail_errno(error, "receiving");
 }
 
+// Moves the payloads of whole records from in_ to opened_.
+Status Connection::open_records() {
+    using protection::Guard;
+    size_t at = 0;
+    while (in_.size() - at >= protection::header_bytes) {
+        uint8_t *const record = in_.data() + at;
+        const size_t length = Guard::length_of(record), whole = length + protection::overhead_bytes;
+        if (length != 0 && in_.size() - at < whole) break;
+        if (length == 0 || !guard_->open(record, length)) {
+            const Endpoint there = remote_endpoint(fd_.get());
+            return fail(DTRAIN_ERR_CORRUPT,
+                        "its control connection (%s) carried what it did not send: record %llu was "
+                        "changed, left out, repeated or forged on its way",
+                        join_endpoint(there.host, there.port).c_str(),
+                        static_cast<unsigned long long>(guard_->opened()));
+        }
+        uint8_t *const payload = record + protection::header_bytes;
+        opened_.insert(opened_.end(), payload, payload + length);
+        at += whole;
+    }
+    take_out(in_, at);
+    return DTRAIN_OK;
+}
+
 Status Connection::take_frames(std::vector<wire::Message> &messages) {
+    if (guard_ != nullptr)
+        if (Status s = open_records(); s != DTRAIN_OK) return s;
+    std::vector<uint8_t> &frames = guard_ != nullptr ? opened_ : in_;
     size_t at = 0;
     for (;;) {
         wire::Message message;
         size_t used = 0;
-        Status s = wire::next_frame(std::span(in_).subspan(at), used, message);
+        Status s = wire::next_frame(std::span(frames).subspan(at), used, message);
         if (s == DTRAIN_IN_PROGRESS) break;
         if (s != DTRAIN_OK) return s;
         at += used;
         messages.push_back(std::move(message));
     }
-    if (at == in_.size())             // no buffer is kept for messages that seldom come
-        in_ = std::vector<uint8_t>(); // "= {}" would keep the memory
-    else
-        in_.erase(in_.begin(), in_.begin() + long(at));
+    take_out(frames, at);
     return DTRAIN_OK;
 }
 
@@ -94,8 +135,22 @@ Status Connection::send(std::span<const uint8_t> frame) {
     if (deaf_) return DTRAIN_OK;
     if (out_.size() - sent_ > wire::max_queued)
         return fail(DTRAIN_ERR_LIMIT, "it does not read its control messages");
-    out_.insert(out_.end(), frame.begin(), frame.end());
+    if (guard_ != nullptr)
+        seal(frame);
+    else
+        out_.insert(out_.end(), frame.begin(), frame.end());
     return flush();
+}
+
+void Connection::seal(std::span<const uint8_t> frame) {
+    while (!frame.empty()) {
+        const auto part = frame.first(std::min(frame.size(), protection::max_payload));
+        const size_t at = out_.size();
+        out_.resize(at + part.size() + protection::overhead_bytes);
+        std::ranges::copy(part, out_.begin() + long(at + protection::header_bytes));
+        guard_->seal(out_.data() + at, part.size());
+        frame = frame.subspan(part.size());
+    }
 }
 
 Status Connection::flush() {
@@ -111,7 +166,7 @@ Status Connection::flush() {
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }
-    out_ = std::vector<uint8_t>(); // it may have held a roster
+    give_up(out_);
     sent_ = 0;
     return DTRAIN_OK;
 }

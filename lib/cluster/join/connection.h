@@ -19,8 +19,8 @@ class Connection {
         draining // sends what is queued, then is closed
     };
 
-    Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
-               // peer, meeting: as in wire::Handshake
+    // own, peer, meeting: as in wire::Handshake
+    Connection(Fd fd, wire::Handshake::Side side, const wire::Credentials &own, int32_t self,
                int32_t peer, int64_t deadline, uint16_t meeting = 0);
 
     State state() const { return state_; }
@@ -34,8 +34,9 @@ class Connection {
     bool wants_to_write() const { return state_ == State::connecting || sent_ < out_.size(); }
 
     // To be called when the socket is ready. An error ends the connection; the fail() text says
-    // why, and DTRAIN_ERR_PEER means that the peer has just closed it. When the state becomes
-    // `open`, the handshake is done.
+    // why; DTRAIN_ERR_PEER means that the peer has just closed it, DTRAIN_ERR_CORRUPT that it
+    // carried bytes which the peer did not send. When the state becomes `open`, the handshake is
+    // done.
     Status ready_to_write();
     Status ready_to_read(std::vector<wire::Message> &messages);
 
@@ -50,7 +51,9 @@ class Connection {
   private:
     Status flush();
     Status read_some();
+    Status open_records();
     Status take_frames(std::vector<wire::Message> &messages);
+    void seal(std::span<const uint8_t> frame);
 
     Fd fd_;
     wire::Handshake::Side side_;
@@ -58,8 +61,10 @@ class Connection {
     State state_;
     int64_t deadline_;
     Endpoint where_;
-    std::vector<uint8_t> in_, out_;
-    size_t sent_ = 0;   // bytes of out_ that are sent
+    std::unique_ptr<protection::Guard> guard_; // nullptr: frames are sent as they are
+    std::vector<uint8_t> in_, out_;            // as they travel
+    std::vector<uint8_t> opened_;              // frames out of records
+    size_t sent_ = 0;                          // bytes of out_ that are sent
     bool deaf_ = false; // the peer reads no more; what it sent before is still to be read
 };
 

@@ -38,8 +38,8 @@ Status watch(int epoll, int fd, uint64_t mark) {
 
 } // namespace
 
-Driver::Driver(Settings settings, std::string secret, std::string listen_address, Log *log)
-    : secret_(std::move(secret)), listen_address_(std::move(listen_address)),
+Driver::Driver(Settings settings, wire::Credentials own, std::string listen_address, Log *log)
+    : own_(std::move(own)), listen_address_(std::move(listen_address)),
       self_(settings.identity.member()), join_deadline_(settings.join_deadline),
       identity_(settings.identity), log_(log), node_(std::move(settings)) {}
 
@@ -215,7 +215,7 @@ void Driver::advance(Link link, int64_t now) {
             continue;
         }
         auto attempt = std::make_unique<Connection>(
-            std::move(fd), wire::Handshake::Side::dialler, secret_, self_, dial->second.member(),
+            std::move(fd), wire::Handshake::Side::dialler, own_, self_, dial->second.member(),
             now + wire::handshake_timeout, rendezvous_.meeting());
         attempt->set_where(endpoint_of(*candidate));
         add(attempt_of(link, dial->second.begun()), std::move(attempt), now);
@@ -285,7 +285,7 @@ void Driver::accept_all(int listener, uint16_t meeting, int64_t now) {
         if (!fd) return;
         prepare_accepted(fd.get());
         add(next_accepted_,
-            std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, secret_,
+            std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, own_,
                                          self_, wire::Handshake::anybody,
                                          now + wire::handshake_timeout, meeting),
             now);
@@ -405,7 +405,8 @@ void Driver::broken(Link link, Status status, int64_t now) {
     Connection &connection = *at->second;
     using State = Connection::State;
     if (connection.state() == State::open) {
-        events_.push_back(Closed{link, why});
+        events_.push_back(
+            Closed{link, why, status == DTRAIN_ERR_CORRUPT ? status : DTRAIN_ERR_PEER});
     } else if (connection.dialling() && connection.state() != State::draining) {
         if (status == DTRAIN_ERR_PEER)
             why = "it closed the connection during the handshake (it is ending, has no file "

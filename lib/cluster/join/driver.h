@@ -18,7 +18,7 @@ namespace dtrain::cluster {
 
 class Driver {
   public:
-    Driver(Settings settings, std::string secret, std::string listen_address, Log *log);
+    Driver(Settings settings, wire::Credentials own, std::string listen_address, Log *log);
 
     // Begins to join. listener: of worker 0, if it listens already.
     Status open(Rendezvous rendezvous, Fd listener, int64_t now);
@@ -77,7 +77,8 @@ class Driver {
     void wind_up(int64_t until);
     Status listen_beside(const Connection &connection);
 
-    std::string secret_, listen_address_;
+    const wire::Credentials own_;
+    std::string listen_address_;
     int32_t self_;
     int64_t join_deadline_; // bounds the resolving of names, too
     const Identity identity_;

@@ -3,10 +3,10 @@
 #include "cluster/join/rendezvous.h"
 
 #include "base/callback.h"
+#include "base/random.h"
 #include "cluster/environment/source.h"
 #include "cluster/host/interfaces.h"
 #include "cluster/host/ports.h"
-#include "wire/auth.h"
 #include "wire/limits.h"
 
 #include <algorithm>
@@ -170,7 +170,7 @@ Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &
 Status Rendezvous::publish(const Fd &listener, uint32_t formed, int64_t deadline_ns) {
     if (kind_ == Kind::tcp || kind_ == Kind::place) return DTRAIN_OK;
     uint64_t nonce = 0;
-    wire::random_bytes(&nonce, sizeof nonce);
+    random_bytes(&nonce, sizeof nonce);
     meeting_ = uint16_t(nonce); // of the file, the end of its nonce
     const std::string place = place_of(listener.get()).text();
     if (kind_ != Kind::file) return pass_on(place, deadline_ns);
@@ -183,11 +183,16 @@ Status Rendezvous::publish(const Fd &listener, uint32_t formed, int64_t deadline
 
 Status Rendezvous::note_formed() { return written_.empty() ? DTRAIN_OK : write_file(1); }
 
+// Beside the file, where no other process looks.
+std::string Rendezvous::unique_path() const {
+    uint64_t unique = 0;
+    random_bytes(&unique, sizeof unique);
+    return path_ + "." + std::to_string(getpid()) + "." + std::to_string(unique);
+}
+
 Status Rendezvous::write_file(uint32_t formed) {
     const std::string line = announced_ + " " + std::to_string(formed) + "\n";
-    uint64_t unique = 0;
-    wire::random_bytes(&unique, sizeof unique);
-    const std::string fresh = path_ + "." + std::to_string(getpid()) + "." + std::to_string(unique);
+    const std::string fresh = unique_path();
     if (Status s = write_whole(fresh, line); s != DTRAIN_OK) return s;
     if (rename(fresh.c_str(), path_.c_str()) != 0) {
         int error = errno;
@@ -291,14 +296,25 @@ bool Rendezvous::is_local() const {
            (means_loopback(endpoint_.host) || likely_address(resolved_).empty());
 }
 
+bool Rendezvous::has_written(const std::string &path) const {
+    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    char line[512];
+    const ssize_t n = fd ? read(fd.get(), line, sizeof line) : -1;
+    return n == ssize_t(written_.size()) && std::memcmp(line, written_.data(), size_t(n)) == 0;
+}
+
+// Another process may put its own file there at any moment: the next job's rank 0, or the next
+// generation's. So the file is moved to where nobody else looks before it is removed, and put back
+// if it is not this process's.
 void Rendezvous::close() {
     if (written_.empty()) return;
-    Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    char line[512];
-    ssize_t n = fd ? read(fd.get(), line, sizeof line) : -1;
-    // Another job may have put its own file there.
-    if (n == ssize_t(written_.size()) && std::memcmp(line, written_.data(), size_t(n)) == 0)
-        unlink(path_.c_str());
+    const std::string moved = unique_path();
+    if (has_written(path_) && rename(path_.c_str(), moved.c_str()) == 0) {
+        // Not over a newer one (EEXIST). Some file systems have no links.
+        if (!has_written(moved) && link(moved.c_str(), path_.c_str()) != 0 && errno != EEXIST)
+            (void)rename(moved.c_str(), path_.c_str());
+        unlink(moved.c_str());
+    }
     written_.clear();
 }
 

@@ -62,6 +62,9 @@ class Rendezvous {
     Status listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const;
     Status publish(const Fd &listener, uint32_t formed, int64_t deadline_ns);
     Status write_file(uint32_t formed);
+    std::string unique_path() const;
+    // Whether what is there is what this process has written.
+    bool has_written(const std::string &path) const;
     Status read_file(std::string &place);
     bool passes_on() const { return kind_ == Kind::oob || kind_ == Kind::exchange; }
     // Worker 0 tells the others its place, or an error; oob or exchange.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job.h"
 
+#include "base/random.h"
 #include "base/secret.h"
 #include "cluster/host/cores.h"
 #include "cluster/host/host.h"
@@ -49,7 +50,7 @@ Settings settings_of(const JoinParams &params) {
     int64_t now = monotonic_clock().now_ns();
     if (params.timeout_ns >= 0 && params.timeout_ns < INT64_MAX - now)
         s.join_deadline = now + params.timeout_ns;
-    wire::random_bytes(&s.job, sizeof s.job);
+    random_bytes(&s.job, sizeof s.job);
     s.authenticated = !params.secret.empty();
     s.elastic = params.identity.elastic;
     s.self.role = uint8_t(params.identity.role);
@@ -84,7 +85,8 @@ Status read_join_options(const Options &options, JoinParams &params) {
     params.listen_address = options.text("listen.address");
     params.location = options.text("topology");
     params.serves = options.number("ps.serve") != 0;
-    return read_secret(options, params.secret);
+    if (Status s = read_secret(options, params.secret); s != DTRAIN_OK) return s;
+    return read_demand(options, !params.secret.empty(), params.protection);
 }
 
 int64_t join_deadline(const Options &options, int64_t timeout_ns) {

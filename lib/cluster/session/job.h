@@ -19,6 +19,7 @@
 #include "cluster/control/next_job.h"
 #include "cluster/control/tag_ids.h"
 #include "cluster/host/identity.h"
+#include "protection/demand.h"
 #include "wire/control.h"
 
 #include <cstdint>
@@ -79,16 +80,17 @@ struct JoinParams {
     int64_t heartbeat_interval_ns = 0, heartbeat_timeout_ns = 0;
     std::string listen_address; // "": chosen by the route to the rendezvous
     std::string secret;         // "": no authentication
-    std::string location;       // of this host: option "topology"
-    bool serves = false;        // option "ps.serve"
-    uint32_t slot = 0;          // of the job in the tags of messages to this member
+    protection::Demand protection;
+    std::string location; // of this host: option "topology"
+    bool serves = false;  // option "ps.serve"
+    uint32_t slot = 0;    // of the job in the tags of messages to this member
     std::vector<TransportAddress> transports;
     std::shared_ptr<Fd> listener; // of worker 0 that listens already, or nullptr
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
 };
-// Fills timeout, heartbeat, listen_address, location and secret (from option secret or
-// secret.file).
+// Fills timeout, heartbeat, listen_address, location, secret (from option secret or secret.file)
+// and protection.
 Status read_join_options(const Options &options, JoinParams &params);
 // The monotonic deadline of a join that begins now; INT64_MAX: none. timeout_ns 0: option
 // join.timeout.

@@ -19,7 +19,8 @@ int64_t now_ns() { return monotonic_clock().now_ns(); }
 
 Job::State::State(const JoinParams &params, Settings settings)
     : self(params.identity.member()), identity(params.identity), observer_(*params.observer),
-      log_(params.log), driver_(std::move(settings), params.secret, params.listen_address, log_),
+      log_(params.log), driver_(std::move(settings), {params.secret, params.protection.control},
+                                params.listen_address, log_),
       process_(getpid()) {}
 
 Status Job::State::open(const JoinParams &params, std::optional<wire::Moved> &moved) {
@@ -122,7 +123,7 @@ void Job::State::tell(const wire::Message &report) {
         if (m->left)
             observer_.member_left(m->member);
         else
-            observer_.member_lost(m->member, DTRAIN_ERR_PEER, m->text, m->silent);
+            observer_.member_lost(m->member, m->status, m->text, m->silent);
     } else if (const auto *f = std::get_if<wire::GroupFailed>(&report)) {
         observer_.group_failed(f->group, f->status, f->text, f->guilty, f->from);
     } else if (const auto *w = std::get_if<wire::CallsWanted>(&report)) {

@@ -6,6 +6,9 @@
 #include "cluster/host/descriptors.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <new>
+#include <utility>
 
 namespace dtrain::cluster {
 namespace {
@@ -24,14 +27,14 @@ std::vector<TransportAddress> transport_addresses(engine::Agent &agent) {
     return addresses;
 }
 
-Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
-    : agent_(agent), helper_(helper), options_(options), slot_(agent.job_slots().take()),
+Session::Session(engine::Agent &agent, engine::Backgrounds &backgrounds, const Options &options)
+    : agent_(agent), backgrounds_(backgrounds), options_(options), slot_(agent.job_slots().take()),
       op_timeout_ns_(options.number("op.timeout")), stall_limit_ns_(options.number("stall.limit")),
       mesh_(agent), staging_(std::make_unique<engine::Staging>(agent.devices())) {}
 
 Session::~Session() {
     if (job_ != nullptr) {
-        helper_.remove(this);
+        backgrounds_.remove(this);
         agent_.locked([&] {
             staging_.reset();
             mesh_.purge(0, 0);
@@ -45,9 +48,9 @@ Session::~Session() {
     if (slot_) agent_.job_slots().free(*slot_);
 }
 
-Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options &options,
+Status Session::join(engine::Agent &agent, engine::Backgrounds &backgrounds, const Options &options,
                      const SessionParams &params, std::shared_ptr<Session> &out) {
-    std::shared_ptr<Session> session(new Session(agent, helper, options));
+    std::shared_ptr<Session> session(new Session(agent, backgrounds, options));
     if (!session->slot_)
         return fail(
             DTRAIN_ERR_LIMIT,
@@ -69,8 +72,8 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
         return s;
     if (Status s = session->join_job(join, params.deadline_ns); s != DTRAIN_OK) return s;
     Status s = session->connect_mesh();
-    // From here on the helper answers for this member, even if it leaves at once.
-    helper.add(session.get());
+    // From here on the control thread answers for this member, even if it leaves at once.
+    backgrounds.add(session.get());
     if (s != DTRAIN_OK) return s;
     session->set_wait_policy();
     out = std::move(session);
@@ -175,7 +178,7 @@ void Session::add_group(uint64_t uid, Group *group) {
             return group->failed(s, std::string(error_text()).c_str(), -1, 0);
         for (uint32_t m = 0; m < job_->members().size(); m++)
             if (group->contains(m) && job_->member_status(int32_t(m)) != DTRAIN_OK)
-                group->member_lost(m, std::string(error_text()).c_str(), true);
+                group->member_lost(m, DTRAIN_ERR_PEER, std::string(error_text()).c_str(), true);
     });
 }
 
@@ -189,21 +192,45 @@ void Session::remove_group(uint64_t uid, Group *group) {
 
 // ---- events of the data plane ----
 
-void Session::peer_broken(uint32_t member, const char *text) {
+void Session::peer_broken(uint32_t member, Status status, const char *text) {
     char whole[error_text_size];
     std::snprintf(whole, sizeof whole, "(%s) cannot be reached: %s",
                   job_->members()[member].label.c_str(), text);
     const bool over = !mesh_.is_connected(member);
     for (auto &[uid, group] : groups_)
-        if (group->contains(member)) group->peer_broken(member, whole, over);
+        if (group->contains(member)) group->peer_broken(member, status, whole, over);
 }
 
 bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
 
 // ---- events of the control plane ----
 
-template <class F> void Session::for_group(uint64_t uid, F &&f) {
-    agent_.locked([&] {
+void Session::work() {
+    if (lacks_memory_.exchange(false)) job_->give_up();
+    job_->work();
+}
+
+struct Session::Event final : engine::Posted {
+    Event(Session &owner, std::function<void()> told) : session(owner), happens(std::move(told)) {}
+    void take(engine::Agent &) override {
+        const KeptErrorText kept; // of a thread that happens to have the lock
+        try {
+            happens();
+        } catch (const std::bad_alloc &) {
+            session.lacks_memory_ = true;
+        }
+        delete this;
+    }
+    Session &session;
+    const std::function<void()> happens;
+};
+
+void Session::hand_in(std::function<void()> event) {
+    agent_.hand_in(new Event(*this, std::move(event)));
+}
+
+template <class F> void Session::tell_group(uint64_t uid, F &&f) {
+    hand_in([this, uid, f = std::forward<F>(f)] {
         auto [begin, end] = groups_.equal_range(uid);
         for (auto at = begin; at != end; ++at) f(*at->second);
     });
@@ -217,50 +244,56 @@ void Session::take_what_has_come() {
         }
 }
 
-void Session::member_lost(int32_t member, Status, const std::string &text, bool silent) {
-    agent_.locked([&] {
+void Session::member_lost(int32_t member, Status status, const std::string &text, bool silent) {
+    hand_in([this, member = uint32_t(member), status, text, silent] {
         if (silent)
-            mesh_.drop(uint32_t(member));
+            mesh_.drop(member);
         else
             take_what_has_come();
         for (auto &[uid, group] : groups_)
-            if (group->contains(uint32_t(member)))
-                group->member_lost(uint32_t(member), text.c_str(), silent);
+            if (group->contains(member)) group->member_lost(member, status, text.c_str(), silent);
     });
 }
 
 void Session::member_left(int32_t member) {
-    agent_.locked([&] {
+    hand_in([this, member = uint32_t(member)] {
         for (auto &[uid, group] : groups_)
-            if (group->contains(uint32_t(member))) group->member_left(uint32_t(member));
+            if (group->contains(member)) group->member_left(member);
     });
 }
 
 void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
                            uint64_t from) {
-    for_group(uid, [&](Group &group) { group.failed(status, text.c_str(), guilty, from); });
+    tell_group(uid, [=](Group &group) { group.failed(status, text.c_str(), guilty, from); });
 }
 
 void Session::calls_wanted(uint64_t uid) {
-    for_group(uid, [](Group &group) { group.calls_wanted(); });
+    tell_group(uid, [](Group &group) { group.calls_wanted(); });
 }
 
 void Session::rank_behind(uint64_t uid, int32_t rank, uint64_t seq) {
-    for_group(uid, [&](Group &group) { group.rank_behind(rank, seq); });
+    tell_group(uid, [=](Group &group) { group.rank_behind(rank, seq); });
 }
 
 void Session::message(int32_t, uint32_t, std::span<const uint8_t>) {}
 
 void Session::job_moved(const NextJob &next) {
-    agent_.locked([&] {
+    hand_in([this, next] {
         for (auto &[uid, group] : groups_) group->moved(next);
     });
 }
 
-void Session::job_failed(Status status, const std::string &text) {
-    agent_.locked([&] {
-        for (auto &[uid, group] : groups_) group->failed(status, text.c_str(), -1, 0);
-    });
+// The job may have ended because memory is lacking. A second call would tell nothing new.
+void Session::job_failed(Status, const std::string &) {
+    if (!end_.is_handed_in.exchange(true)) agent_.hand_in(&end_);
+}
+
+void Session::End::take(engine::Agent &) {
+    const KeptErrorText kept;
+    const Status s = session.job_->status();
+    char text[error_text_size];
+    std::snprintf(text, sizeof text, "%s", error_text());
+    for (auto &[uid, group] : session.groups_) group->failed(s, text, -1, 0);
 }
 
 } // namespace dtrain::cluster

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Turns events of the control plane (a member died, a group failed) into failures of the groups
-// concerned, and events of the data plane (a broken connection, a stall) into reports.
+// concerned, and events of the data plane (a broken connection, a stall) into reports. The thread
+// that answers heartbeats hands events in: it never waits for one that moves data.
 #pragma once
 #include "cluster/session/job.h"
 #include "engine/agent.h"
-#include "engine/helper.h"
+#include "engine/backgrounds.h"
 #include "engine/mesh.h"
 #include "engine/staging.h"
 #include "engine/tag.h"
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,11 +33,13 @@ class Group {
     virtual ~Group() = default;
     virtual bool contains(uint32_t member) const = 0;
     // silent: nothing more comes from the member; otherwise messages that it sent may still arrive.
-    virtual void member_lost(uint32_t member, const char *text, bool silent) = 0;
+    // status: DTRAIN_ERR_PEER, or DTRAIN_ERR_CORRUPT if its connection carried what it did not
+    // send.
+    virtual void member_lost(uint32_t member, Status status, const char *text, bool silent) = 0;
     virtual void member_left(uint32_t member) = 0;
     // A connection to the member broke; over: it was the last one. If the member died, or left
-    // after sending what is still needed, the control plane will say so.
-    virtual void peer_broken(uint32_t member, const char *text, bool over) = 0;
+    // after sending what is still needed, the control plane will say so. status: as above.
+    virtual void peer_broken(uint32_t member, Status status, const char *text, bool over) = 0;
     // from: calls before this number may still succeed; 0: no call can.
     virtual void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) = 0;
     virtual void calls_wanted() = 0;
@@ -60,8 +64,9 @@ class Session final : public Observer, public engine::Background, public engine:
   public:
     // Blocking. All references must outlive the session. DTRAIN_ERR_LIMIT: the agent has
     // engine::max_jobs sessions already. A newcomer waits until a running job takes it in.
-    static Status join(engine::Agent &agent, engine::Helper &helper, const Options &options,
-                       const SessionParams &params, std::shared_ptr<Session> &out);
+    static Status join(engine::Agent &agent, engine::Backgrounds &backgrounds,
+                       const Options &options, const SessionParams &params,
+                       std::shared_ptr<Session> &out);
     ~Session() override; // leaves the job
 
     Job &job() { return *job_; }
@@ -108,13 +113,13 @@ class Session final : public Observer, public engine::Background, public engine:
 
     TagIds &tags() { return tags_; } // of its groups
 
-    void peer_broken(uint32_t member, const char *text) override;
+    void peer_broken(uint32_t member, Status status, const char *text) override;
     bool alive(uint32_t member) override;
 
     // Background
     int event_fd() override { return job_->event_fd(); }
     int64_t next_deadline_ns() override { return job_->next_deadline_ns(); }
-    void work() override { job_->work(); }
+    void work() override;
     void out_of_memory() override { job_->give_up(); }
 
     // Observer
@@ -129,15 +134,24 @@ class Session final : public Observer, public engine::Background, public engine:
     void job_moved(const NextJob &next) override;
 
   private:
-    Session(engine::Agent &agent, engine::Helper &helper, const Options &options);
+    Session(engine::Agent &agent, engine::Backgrounds &backgrounds, const Options &options);
     Status join_job(JoinParams &params, int64_t deadline_ns);
     Status connect_mesh();
     void set_wait_policy();
-    template <class F> void for_group(uint64_t uid, F &&f);
+    // An event that the agent takes. The one of the job's end needs no memory.
+    struct Event;
+    struct End final : engine::Posted {
+        explicit End(Session &owner) : session(owner) {}
+        void take(engine::Agent &agent) override;
+        Session &session;
+        std::atomic<bool> is_handed_in{false};
+    };
+    void hand_in(std::function<void()> event);
+    template <class F> void tell_group(uint64_t uid, F &&f);
     void take_what_has_come();
 
     engine::Agent &agent_;
-    engine::Helper &helper_;
+    engine::Backgrounds &backgrounds_;
     const Options &options_;
     std::optional<uint32_t> slot_; // in the agent's JobSlots
     const int64_t op_timeout_ns_, stall_limit_ns_;
@@ -151,6 +165,8 @@ class Session final : public Observer, public engine::Background, public engine:
     std::unique_ptr<engine::Staging> staging_;
     std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock
     TagIds tags_;
+    End end_{*this};
+    std::atomic<bool> lacks_memory_{false}; // for an event
 };
 
 } // namespace dtrain::cluster

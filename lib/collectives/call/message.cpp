@@ -24,7 +24,7 @@ MessageOperation::MessageOperation(engine::Request *completed, Params &&params, 
 }
 
 bool MessageOperation::run(engine::Agent &agent) {
-    if (!params_.elsewhere.empty() || agent.timeline().on()) return false;
+    if (!params_.elsewhere.empty() || gate != nullptr || agent.timeline().on()) return false;
     const Uncancelled uncancelled;
     const engine::WaitPolicy policy = agent.policy();
     engine::Idle idle(policy);
@@ -75,7 +75,7 @@ Status MessageOperation::hand_over() {
     engine::MessageOrder &order = params_.mesh->order();
     dtrain_tp_iov_t iov = {.addr = params_.buffer, .len = params_.bytes, .mr = nullptr};
     Status s = DTRAIN_ERR_BUSY;
-    if (order.is_next(member, tag, this))
+    if (order.is_next(member, tag, this) && (gate == nullptr || agent_->passes_gate(this)))
         s = sends ? params_.mesh->send(params_.member, params_.tag, &iov, 1, this)
                   : params_.mesh->recv(current(), params_.tag, params_.mask, &iov, 1, this);
     if (s == DTRAIN_OK && params_.elsewhere.empty())
@@ -113,16 +113,28 @@ void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &e
         outcome.bytes = event.bytes;
         if (received && event.status >= DTRAIN_ERR_TRUNCATED)
             outcome.peer = int32_t(engine::tag_source(event.tag));
-        if (event.status == DTRAIN_ERR_TRUNCATED)
-            std::snprintf(message.text_, sizeof message.text_,
-                          "recv from rank %d: the message has %llu bytes, the buffer %llu",
-                          outcome.peer, static_cast<unsigned long long>(event.bytes),
-                          static_cast<unsigned long long>(message.params_.bytes));
-        else if (event.status != DTRAIN_OK)
-            std::snprintf(message.text_, sizeof message.text_, "%s: %s", received ? "recv" : "send",
-                          status_text(event.status));
+        if (event.status != DTRAIN_OK) [[unlikely]]
+            message.explain(event);
     }
     message.wake();
+}
+
+// Not inlined: the texts would cost every message stores to the stack.
+[[gnu::noinline]] void MessageOperation::explain(const dtrain_tp_done_t &event) {
+    const bool received = params_.direction == Direction::receive;
+    if (event.status == DTRAIN_ERR_TRUNCATED) {
+        std::snprintf(text_, sizeof text_,
+                      "recv from rank %d: the message has %llu bytes, the buffer %llu",
+                      outcome_.peer, static_cast<unsigned long long>(event.bytes),
+                      static_cast<unsigned long long>(params_.bytes));
+    } else if (event.status == DTRAIN_ERR_CORRUPT && params_.rank >= 0) {
+        outcome_.peer = params_.rank;
+        std::snprintf(text_, sizeof text_, "%s rank %d: %s", received ? "recv from" : "send to",
+                      outcome_.peer, params_.mesh->violation(params_.member, 0).c_str());
+    } else {
+        std::snprintf(text_, sizeof text_, "%s: %s", received ? "recv" : "send",
+                      status_text(event.status));
+    }
 }
 
 void MessageOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,

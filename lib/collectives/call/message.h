@@ -41,7 +41,8 @@ class MessageOperation final : public engine::Operation, private engine::Complet
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
-    void wake(); // does nothing before it is posted
+    void explain(const dtrain_tp_done_t &event); // why it failed, in text_
+    void wake();                                 // does nothing before it is posted
     void end();
     Status hand_over(); // hands it to the transport when it is its turn; else BUSY
     uint32_t current() const { return at_ == 0 ? params_.member : params_.elsewhere[at_ - 1]; }

@@ -57,9 +57,17 @@ void Communicator::set_choice(const NetworkModel &model, std::optional<Algorithm
     ways_.set_choice(turn, model, forced);
 }
 
+// For calls that read their input at once.
+Status Communicator::pass_gate(const CallOptions &options) const {
+    engine::Gate *gate = std::exchange(options.request->gate, nullptr);
+    return gate == nullptr ? Status{DTRAIN_OK} : gate->wait(deadline(options.timeout_ns));
+}
+
 Status Communicator::post(const Call &call, const CallOptions &options) {
-    if (options.scaling != nullptr) [[unlikely]]
-        return post_scaled(*this, call, options);
+    if (options.scaling != nullptr) [[unlikely]] {
+        const Status s = pass_gate(options);
+        return s == DTRAIN_OK ? post_scaled(*this, call, options) : s;
+    }
     Turn turn = order_.begin();
     Prepared &prepared = ways_.last(turn);
     if (Status s = ways_.prepare(turn, call, prepared); s != DTRAIN_OK) return s;
@@ -81,7 +89,8 @@ Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &option
         // A copy, because posting the sum may replace it.
         const Prepared average = prepared; // NOLINT(performance-unnecessary-copy-initialization)
         turn.end();
-        return post_wide_average(*this, average, options);
+        const Status s = pass_gate(options);
+        return s == DTRAIN_OK ? post_wide_average(*this, average, options) : s;
     }
     Ticket mine;
     if (Status s = ticket(turn, prepared.record, mine); s != DTRAIN_OK) return s;
@@ -108,7 +117,10 @@ Status Communicator::prepare_persistent(const Call &call, Prepared &out) {
 }
 
 Status Communicator::post(Prepared &prepared, const CallOptions &options) {
-    if (options.scaling != nullptr) return post_scaled(*this, prepared.call, options);
+    if (options.scaling != nullptr) {
+        const Status s = pass_gate(options);
+        return s == DTRAIN_OK ? post_scaled(*this, prepared.call, options) : s;
+    }
     Turn turn = order_.begin();
     return post_prepared(prepared, options, turn);
 }
@@ -190,6 +202,8 @@ void Communicator::note_end(const WindowOperation &operation) {
 // The fast path: takes no lock and involves no other thread while the other ranks are about as
 // fast.
 bool Communicator::run_inline(WindowOperation &operation) {
+    if (operation.gate != nullptr) [[unlikely]]
+        return false;
     engine::WaitPolicy policy = agent_.policy();
     policy.yield_ns *= inline_patience;
     engine::Idle idle(policy);

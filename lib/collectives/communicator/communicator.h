@@ -132,6 +132,7 @@ class Communicator {
     Status set_up(int64_t deadline_ns);
     Status open_window(const Setup &setup, int64_t deadline_ns);
 
+    Status pass_gate(const CallOptions &options) const;
     Status ticket(const Turn &turn, const cluster::CallRecord &record, Ticket &out);
     Status post_prepared(Prepared &prepared, const CallOptions &options, Turn &turn);
     Status post_window(const Prepared &prepared, const CallOptions &options, const Ticket &ticket,

@@ -35,7 +35,7 @@ Status Faults::status() {
     if (s != DTRAIN_OK) return s;
     agent_.locked([&] {
         auto at = std::ranges::find_if(gone_, &Gone::lost);
-        if (at != gone_.end()) s = fail(DTRAIN_ERR_PEER, "%s", at->why.c_str());
+        if (at != gone_.end()) s = fail(at->status, "%s", at->why.c_str());
     });
     return s;
 }
@@ -43,7 +43,7 @@ Status Faults::status() {
 Status Faults::lost(uint32_t rank) {
     Status s = DTRAIN_OK;
     agent_.locked([&] {
-        if (gone_[rank].known) s = fail(DTRAIN_ERR_PEER, "%s", gone_[rank].why.c_str());
+        if (gone_[rank].known) s = fail(gone_[rank].status, "%s", gone_[rank].why.c_str());
     });
     return s;
 }
@@ -164,12 +164,13 @@ void Faults::look_again(const Gone *news) {
 
 // A lost rank may have sent everything that is still needed, so only operations that stall on it
 // fail (operation_stalled()).
-void Faults::member_lost(uint32_t member, const char *text, bool silent) {
+void Faults::member_lost(uint32_t member, Status status, const char *text, bool silent) {
     Gone *rank = gone(member);
     if (rank == nullptr) return;
     any_gone_ = true;
     failed_[size_t(rank - gone_.data())] = true;
-    *rank = {.why = text, .known = true, .lost = true, .over = rank->over || silent};
+    *rank = {
+        .why = text, .known = true, .lost = true, .over = rank->over || silent, .status = status};
     look_again(rank);
 }
 
@@ -182,12 +183,15 @@ void Faults::member_left(uint32_t member) {
     look_again(rank);
 }
 
-void Faults::peer_broken(uint32_t member, const char *text, bool over) {
+void Faults::peer_broken(uint32_t member, Status status, const char *text, bool over) {
     Gone *rank = gone(member);
     if (rank == nullptr) return;
     any_gone_ = true;
     rank->over |= over;
-    if (rank->why.empty()) rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
+    if (rank->why.empty()) {
+        rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
+        rank->status = status;
+    }
     look_again(rank);
 }
 
@@ -247,7 +251,7 @@ void Faults::operation_stalled(engine::Operation &operation) {
     if (const Gone *rank = awaited_in_vain(operation)) {
         const bool is_message = operation.sequence == 0;
         const uint64_t from = is_message ? next_call() : operation.sequence;
-        if (break_with(DTRAIN_ERR_PEER, int32_t(rank - gone_.data()), rank->why.c_str(), from))
+        if (break_with(rank->status, int32_t(rank - gone_.data()), rank->why.c_str(), from))
             tell_others(from);
         // A collective has ended and may already be destroyed.
         if (is_message) fail_operation(operation);

@@ -41,9 +41,9 @@ class Faults final : public cluster::Group, public engine::OperationListener {
 
     // cluster::Group and engine::OperationListener, under the agent's lock
     bool contains(uint32_t member) const override;
-    void member_lost(uint32_t member, const char *text, bool silent) override;
+    void member_lost(uint32_t member, Status status, const char *text, bool silent) override;
     void member_left(uint32_t member) override;
-    void peer_broken(uint32_t member, const char *text, bool over) override;
+    void peer_broken(uint32_t member, Status status, const char *text, bool over) override;
     void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override;
     void rank_behind(int32_t rank, uint64_t seq) override;
@@ -64,7 +64,8 @@ class Faults final : public cluster::Group, public engine::OperationListener {
         std::string why;    // "": the rank is still there
         bool known = false; // the control plane says that it is lost or has left
         bool lost = false;
-        bool over = false; // no message from it is in transit
+        bool over = false;               // no message from it is in transit
+        Status status = DTRAIN_ERR_PEER; // of operations that need it
     };
     static constexpr uint64_t whole = UINT64_MAX;
 

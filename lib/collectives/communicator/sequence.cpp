@@ -46,8 +46,8 @@ Sequence::Step Sequence::broken(Status status, int32_t rank) {
     return Step::again;
 }
 
-void Sequence::out_of_memory(engine::Agent &agent, const char *text) {
-    const engine::Outcome outcome = {.status = DTRAIN_ERR_NO_MEMORY};
+void Sequence::unable(engine::Agent &agent, Status status, const char *text) {
+    const engine::Outcome outcome = {.status = status};
     comm_.faults().operation_failed(*this, outcome, text);
     fail(agent, outcome, text);
 }

@@ -25,7 +25,7 @@ class Sequence : public engine::Operation {
     int advance(engine::Agent &agent) override;
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void timed_out(engine::Agent &) override {} // the calls have the deadline
-    void out_of_memory(engine::Agent &agent, const char *text) override;
+    void unable(engine::Agent &agent, Status status, const char *text) override;
 
   protected:
     enum class Step { again, waits, done };

@@ -3,7 +3,7 @@
 #include "collectives/window/peer_processes.h"
 
 #include "base/fd.h"
-#include "wire/auth.h"
+#include "base/random.h"
 
 #include <cerrno>
 #include <cstring>
@@ -47,7 +47,7 @@ PeerProcesses::PeerProcesses(const Window &window, uint32_t ranks, uint32_t rank
         reach_ = Reach::not_all;
         return;
     }
-    wire::random_bytes(nonce_, sizeof nonce_);
+    random_bytes(nonce_, sizeof nonce_);
     Introduction &own = window.flags(rank).introduction;
     own.process = getpid();
     own.address = reinterpret_cast<uintptr_t>(nonce_);

@@ -43,6 +43,7 @@ void WindowOperation::start(engine::Agent &agent) {
 }
 
 int WindowOperation::advance(engine::Agent &agent) {
+    if (!agent.passes_gate(this)) return 0;
     Step s = step();
     if (s == Step::idle) return 0;
     // Neither is progress: the operation goes on to stall, which is reported again and again. The
@@ -70,6 +71,12 @@ int WindowOperation::advance(engine::Agent &agent) {
 void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
     listener_.operation_ended(*this);
     agent.finish(this, outcome, text);
+}
+
+void WindowOperation::unable(engine::Agent &, Status status, const char *text) {
+    char full[error_text_size];
+    std::snprintf(full, sizeof full, "rank %u: %s", rank_, text);
+    listener_.operation_failed(*this, {.status = status}, full);
 }
 
 void WindowOperation::stalled(engine::Agent &) { listener_.operation_stalled(*this); }

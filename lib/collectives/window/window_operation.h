@@ -43,9 +43,7 @@ class WindowOperation : public engine::Operation {
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
-    void out_of_memory(engine::Agent &, const char *text) override {
-        listener_.operation_failed(*this, {.status = DTRAIN_ERR_NO_MEMORY}, text);
-    }
+    void unable(engine::Agent &agent, Status status, const char *text) override;
     bool waits_for(uint32_t rank) const override;
     bool looks_in_memory() const override { return true; }
     void describe(trace::Record &record) const override;

@@ -15,7 +15,6 @@ namespace {
 
 constexpr const char *format_name = "dtrain shard 2";
 constexpr size_t piece_bytes = 256 << 10;
-constexpr uint64_t most_steps = uint64_t{1} << 53;
 
 // Calls f(data, bytes) for the array's numbers, piece by piece, until a call fails.
 template <class F>
@@ -202,7 +201,7 @@ Status ShardFile::put_items(const ShardImage::Array &array, const uint8_t *from,
     }
     std::vector<uint64_t> counts(items.count); // aligned
     std::memcpy(counts.data(), from, items.count * sizeof counts[0]);
-    if (*std::max_element(counts.begin(), counts.end()) > most_steps)
+    if (*std::max_element(counts.begin(), counts.end()) > most_updates)
         return file_.within(fail(DTRAIN_ERR_CORRUPT, "an update count is larger than 2^53"));
     image.steps.write(items, counts.data());
     return DTRAIN_OK;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/checkpointer.h"
 
+#include "base/random.h"
 #include "ps/checkpoint/archive.h"
 #include "ps/checkpoint/part_heading.h"
 #include "ps/client/client_table.h"
 #include "ps/node/node.h"
-#include "wire/auth.h"
 
 #include <algorithm>
 #include <chrono>
@@ -92,7 +92,7 @@ Status Checkpointer::begin(std::span<ClientTable *const> tables, uint64_t step,
             s != DTRAIN_OK)
             return s;
     }
-    wire::random_bytes(&manifest.id, sizeof manifest.id);
+    random_bytes(&manifest.id, sizeof manifest.id);
     if (replaced != nullptr)
         if (Status s = folder_.reopen(step); s != DTRAIN_OK) return s;
     return folder_.begin(step, manifest.lineage);

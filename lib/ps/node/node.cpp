@@ -8,8 +8,6 @@
 #include "ps/node/table_operation.h"
 #include "ps/placement/placement_balance.h"
 
-#include <sched.h>
-
 namespace dtrain::ps {
 namespace {
 
@@ -36,6 +34,7 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
     }
     std::shared_ptr<Node> node(new Node(std::move(session)));
     node->placements_ = std::move(legacy.placements);
+    node->handed_ = std::move(legacy.handed);
     if (Status s = node->start(functions, std::move(legacy.parts)); s != DTRAIN_OK) return s;
     out = std::move(node);
     return DTRAIN_OK;
@@ -140,7 +139,7 @@ Node::~Node() {
             });
             until = INT64_MAX;
         }
-        if (agent_.work() == 0) sched_yield();
+        agent_.work_or_yield();
     }
     agent_.locked([&] {
         if (serves_) agent_.finish(&service_, {}, "");
@@ -165,6 +164,7 @@ Status Node::legacy(Legacy &out) {
     if (Status s = check_at_rest(); s != DTRAIN_OK) return s;
     agent_.locked([&] {
         out.placements = placements_;
+        out.handed = handed_;
         if (client_ != nullptr)
             for (auto &[name, placement] : client_->placements()) out.placements[name] = placement;
         if (server_ != nullptr) out.parts = server_->legacy();

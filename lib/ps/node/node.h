@@ -44,6 +44,18 @@ class Node final : public cluster::Group, public Wire {
     Status legacy(Legacy &out);
     // Where a table lay in the last generation, if this worker had it; else nullptr.
     const Placement *inherited(const std::string &name) const;
+    // What this worker has of a table of the last generation: the part of its own server, and those
+    // of workers that have left. displaced: not on the server with the same number; unfit: the
+    // table wanted now is another one, except for its mode and placement.
+    struct Held {
+        uint32_t parts = 0, displaced = 0, unfit = 0;
+        uint64_t updates = 0; // the most of any part
+        double rate = 0;
+    };
+    Held held(const std::string &name, const TableParams &wanted);
+    using HandedParts = std::vector<std::shared_ptr<const HandedPart>>;
+    HandedParts take_held(const std::string &name);
+    void give_back(const std::string &name, HandedParts parts);
     // Dedicated servers: the place in the next generation, once the workers have agreed on it.
     bool has_moved(cluster::NextJob &next);
     // That generation has not formed: this server waits for what the workers do next.
@@ -75,9 +87,9 @@ class Node final : public cluster::Group, public Wire {
     int work();         // does local work, retries what was held back, and serves timers
     int work_locally(); // the same, but leaves requests that may be packed with more
     bool contains(uint32_t) const override { return true; }
-    void member_lost(uint32_t member, const char *text, bool silent) override;
+    void member_lost(uint32_t member, Status status, const char *text, bool silent) override;
     void member_left(uint32_t member) override;
-    void peer_broken(uint32_t, const char *, bool) override {} // requests are sent again
+    void peer_broken(uint32_t, Status, const char *, bool) override {} // requests are sent again
     void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override {}
     void rank_behind(int32_t, uint64_t) override {}
@@ -98,8 +110,8 @@ class Node final : public cluster::Group, public Wire {
         int advance(engine::Agent &) override { return node_.work(); }
         void fail(engine::Agent &, const engine::Outcome &, const char *) override {}
         void timed_out(engine::Agent &) override {}
-        void out_of_memory(engine::Agent &, const char *text) override {
-            if (node_.client_ != nullptr) node_.client_->abandon_all(DTRAIN_ERR_NO_MEMORY, text);
+        void unable(engine::Agent &, Status status, const char *text) override {
+            if (node_.client_ != nullptr) node_.client_->abandon_all(status, text);
         }
         void dispose() override {}
 
@@ -134,6 +146,7 @@ class Node final : public cluster::Group, public Wire {
     bool serves_ = false; // service_ is posted
     bool deserted_told_ = false;
     std::map<std::string, Placement> placements_; // of the last generation's tables
+    Handed handed_;                               // parts of workers that have left since
     std::unique_ptr<cluster::NextJob> moved_;     // guarded by the agent's lock
     bool followed_ = false;                       // moved_ was taken
 };

@@ -12,7 +12,7 @@ void Node::lose_server(uint32_t server, const char *text) {
     network_->drop(server);
 }
 
-void Node::member_lost(uint32_t member, const char *text, bool) {
+void Node::member_lost(uint32_t member, Status, const char *text, bool) {
     if (client_ != nullptr && servers_.number(member) != ServerList::none &&
         member != session_->self())
         lose_server(servers_.number(member), text);
@@ -38,7 +38,7 @@ void Node::member_left(uint32_t member) {
 
 void Node::failed(Status, const char *text, int32_t, uint64_t) {
     for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++)
-        if (m != session_->self()) member_lost(m, text, true);
+        if (m != session_->self()) member_lost(m, DTRAIN_ERR_PEER, text, true);
 }
 
 // Workers move by themselves.

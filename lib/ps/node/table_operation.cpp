@@ -59,6 +59,7 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::pull_state: record.name = "pull_state"; break;
     case RequestKind::set_state: record.name = "set_state"; break;
     case RequestKind::set_rate: record.name = "set_rate"; break;
+    case RequestKind::set_updates: record.name = "set_updates"; break;
     case RequestKind::save: record.name = "save"; break;
     case RequestKind::restore: record.name = "restore"; break;
     case RequestKind::adopt: record.name = "adopt"; break;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -22,9 +23,17 @@ struct LegacyPart {
     std::shared_ptr<Image> image;
 };
 
+// Whether the table with these parameters goes on with `had`'s values. The mode may be another one:
+// no clock is open between generations.
+bool goes_on(TableParams had, const TableParams &now);
+
+struct HandedPart; // handed_part.h
+using Handed = std::map<std::string, std::vector<std::shared_ptr<const HandedPart>>>;
+
 struct Legacy {
     std::map<std::string, LegacyPart> parts;     // of a process that serves, by the table's name
     std::map<std::string, Placement> placements; // of a worker's tables; among is set
+    Handed handed;                               // parts of workers that have left, by name
 };
 
 } // namespace dtrain::ps

@@ -117,21 +117,28 @@ std::map<std::string, LegacyPart> Server::legacy() const {
     return parts;
 }
 
-// The mode may be another one: no clock is open between generations.
 bool Server::take_over(const std::string &name, const TableParams &params, Storage &storage) {
     auto found = inherited_.find(name);
     if (found == inherited_.end()) return false;
     LegacyPart &part = found->second;
-    TableParams now = params, had = part.params;
+    TableParams now = params;
     now.placement.among = params.placement.servers_of(config_.servers);
-    had.states = now.states;
-    take_mode(mode_bits(had), now);
-    if (part.image == nullptr || part.server != config_.index ||
-        first_difference(had, now) != field_count)
+    if (part.image == nullptr || part.server != config_.index || !goes_on(part.params, now))
         return false;
     storage.adopt(std::move(*part.image));
     inherited_.erase(found);
     return true;
+}
+
+const LegacyPart *Server::inherited(const std::string &name) const {
+    const auto found = inherited_.find(name);
+    return found != inherited_.end() && found->second.image != nullptr ? &found->second : nullptr;
+}
+
+std::optional<LegacyPart> Server::take_inherited(const std::string &name) {
+    auto entry = inherited_.extract(name);
+    if (entry.empty()) return std::nullopt;
+    return std::move(entry.mapped());
 }
 
 const dtrain_function_t *Server::find_function(TableParams &params) const {

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace dtrain::ps {
@@ -42,6 +44,10 @@ class Server {
     std::map<std::string, LegacyPart> legacy() const;
     // Tables that are created with these names and parameters begin with these values.
     void inherit(std::map<std::string, LegacyPart> parts) { inherited_ = std::move(parts); }
+
+    // A part that no table has begun with yet; nullptr: there is none with values.
+    const LegacyPart *inherited(const std::string &name) const;
+    std::optional<LegacyPart> take_inherited(const std::string &name);
 
     bool deserted() const { return present_ == 0; } // every worker has left or was lost
     bool holds(uint32_t table) const {

@@ -57,6 +57,7 @@ constexpr std::array<ServerTable::Handlers::Handler, last_request_kind + 1>
             {RequestKind::discard, call<&ServerTable::discard>},
             {RequestKind::keep_rows, call<&ServerTable::keep_rows>},
             {RequestKind::end_keeping, call<&ServerTable::end_keeping>},
+            {RequestKind::set_updates, call<&ServerTable::set_updates>},
         };
         static_assert(std::size(rows) == last_request_kind - 3);
         std::array<Handler, last_request_kind + 1> all{};

@@ -116,6 +116,7 @@ class ServerTable {
                    Responses &out);
     void end_keeping(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void set_rate(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void set_updates(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void clock(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);

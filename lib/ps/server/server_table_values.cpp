@@ -148,4 +148,16 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
     finish(header, entry, {}, out);
 }
 
+void ServerTable::set_updates(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    const uint64_t before = storage_->updates(), now = header.argument;
+    if (now > most_updates) return finish(header, entry, {Reason::bad_steps, {now, 0}}, out);
+    for (Worker &worker : workers_) { // what each has pulled is as old as it was
+        const uint64_t age = before - std::min(before, worker.pulled);
+        worker.pulled = now - std::min(now, age);
+    }
+    storage_->set_updates(now);
+    finish(header, entry, {}, out);
+    settle(out); // a pull may have waited for this version
+}
+
 } // namespace dtrain::ps

@@ -9,8 +9,6 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t most_steps = uint64_t{1} << 53; // all numbers up to this are exact doubles
-
 Range in_items(const Range &range, const StateArray &array) {
     return {range.first / array.elements, range.count / array.elements};
 }
@@ -70,7 +68,8 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
     if (array.steps) {
         std::vector<uint64_t> counts(items.count); // aligned
         std::memcpy(counts.data(), numbers, items.count * array.size);
-        if (*std::max_element(counts.begin(), counts.end()) > most_steps) return Reason::bad_steps;
+        if (*std::max_element(counts.begin(), counts.end()) > most_updates)
+            return Reason::bad_steps;
         steps_.write(items, counts.data());
         return Reason::none;
     }

@@ -21,6 +21,11 @@ void Storage::set_rate(double rate) {
     use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
 }
 
+void Storage::set_updates(uint64_t count) {
+    updates_ = count;
+    use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
+}
+
 // The number is at least 1, also for a push whose first request was refused or has not come yet.
 void Storage::begin_update(uint64_t number) {
     number_ = std::max<uint64_t>(number, 1);

@@ -39,6 +39,8 @@ class Storage {
     Storage &operator=(const Storage &) = delete;
 
     uint64_t updates() const { return updates_; }
+    // The next update is number count + 1.
+    void set_updates(uint64_t count);
 
     // Applies a push immediately. begins: it counts as one update (the first request of a push).
     virtual Reason push(const Items &items, const void *g, bool begins, uint32_t worker) = 0;

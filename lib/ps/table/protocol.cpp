@@ -81,7 +81,7 @@ bool has_argument(RequestKind kind) {
            kind == RequestKind::set_rate || kind == RequestKind::set_mode ||
            kind == RequestKind::clock || kind == RequestKind::pull ||
            kind == RequestKind::pull_rows || kind == RequestKind::keep_rows ||
-           kind == RequestKind::end_keeping;
+           kind == RequestKind::end_keeping || kind == RequestKind::set_updates;
 }
 
 bool has_number(RequestKind kind) {

@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 inline constexpr uint64_t created_limited = 1, created_inherited = 2;
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 15;
+inline constexpr uint8_t protocol_version = 16;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // limit for values in a request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // leaves room for a key
@@ -67,9 +67,10 @@ enum class RequestKind : uint8_t {
     // before the first request, and end_keeping follows the last one. argument: the worker's number
     // for the push.
     keep_rows = 27,
-    end_keeping = 28
+    end_keeping = 28,
+    set_updates = 29
 };
-inline constexpr uint8_t last_request_kind = 28;
+inline constexpr uint8_t last_request_kind = 29;
 inline constexpr uint32_t most_kept = 4 * request_window; // pushes of a worker with kept room
 
 struct Trait {
@@ -114,6 +115,7 @@ inline constexpr uint8_t kind_traits[] = {
     0,
     0,
     Trait::ranged | Trait::sends | Trait::rows,
+    0,
     0};
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
@@ -153,9 +155,9 @@ struct RequestHeader {
     // number of the change.
     uint32_t pushes = 0;
     uint32_t partition = 0; // version of the partition that the client used
-    // State: the array's index; set_rate: the bits of the rate; files: the step; pushes: the bits
-    // of the weight, or 0; clock: the bits of the worker's weight in that clock; pulls: the updates
-    // to wait for.
+    // State: the array's index; set_rate: the bits of the rate; set_updates: their number; files:
+    // the step; pushes: the bits of the weight, or 0; clock: the bits of the worker's weight in
+    // that clock; pulls: the updates to wait for.
     uint64_t argument = 0;
 };
 static_assert(sizeof(RequestHeader) == 64);

@@ -63,6 +63,8 @@ struct TableParams {
 };
 
 inline constexpr double max_weight = 1e300; // keeps sums of weights finite
+// Of a table, an element or a row: all numbers up to this are exact doubles.
+inline constexpr uint64_t most_updates = uint64_t{1} << 53;
 inline constexpr uint32_t field_count = 39;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as sent on the wire
 // Further field numbers: the table's name, which is not a parameter, and parameters that are not

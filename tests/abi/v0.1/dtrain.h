@@ -19,6 +19,9 @@
  * calls that ask for more than can exist. Operations in flight continue, and every object can
  * still be destroyed: for this the library reserves 2 MiB of addresses, which take no physical
  * memory until they are used.
+ * ACCELERATORS: buffers of collectives, messages, tables, gradient queues and compressors may lie
+ * in the memory of GPUs that the context knows (option accelerators; docs/GPU.md). Without a stream
+ * their contents must be there when the call is made.
  * FORK: the child may only destroy the objects that it inherited; every other call on them returns
  * DTRAIN_ERR_STATE. The child may create a new context. It inherits no file descriptor and no
  * shared memory of the library; a program started by exec() does not either. The library never uses
@@ -127,8 +130,8 @@ DTRAIN_API dtrain_status_t dtrain_options_describe(uint32_t index, const char **
                                                    const char **default_p, const char **text_p);
 
 /* ---- context --------------------------------------------------------------------------------- */
-/* Opens the transports and starts the helper thread (not with progress=manual). options may be NULL
- * and may be destroyed after the call. */
+/* Opens the transports and starts two threads (none with progress=manual). options may be NULL and
+ * may be destroyed after the call. */
 DTRAIN_API dtrain_status_t dtrain_context_create(uint32_t api_version,
                                                  const dtrain_options_t *options,
                                                  dtrain_context_t **context_p);
@@ -139,7 +142,8 @@ DTRAIN_API dtrain_status_t dtrain_context_destroy(dtrain_context_t *context);
  * with progress=manual must call it; for others it is harmless. */
 DTRAIN_API int32_t dtrain_context_progress(dtrain_context_t *context);
 /* Writes a JSON text that describes what this build and machine can do (transports, kernels,
- * limits). context may be NULL. buf, len and result are as in dtrain_last_error(). */
+ * limits). context may be NULL. buf, len and result are as in dtrain_last_error(). Looks first for
+ * accelerators whose libraries the program has loaded since the context was made. Any thread. */
 DTRAIN_API size_t dtrain_context_describe(dtrain_context_t *context, char *buf, size_t len);
 
 /* Sets the function that receives log lines; NULL restores the default, stderr. Lines are logged
@@ -260,9 +264,15 @@ typedef struct dtrain_op_params {
     dtrain_cq_t *cq;                   /* the queue that gets the event of the completion         */
     int64_t timeout_ns;                /* 0: option op.timeout; < 0: none                         */
     dtrain_mem_t *send_mem, *recv_mem; /* registrations that hold the buffers, or NULL */
-    void *stream;                      /* read only when stream_type is not 0                     */
+    void *stream;                      /* read only when stream_type is not 0, see below          */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
     int32_t priority;                  /* higher goes first; 0 is normal (docs/TUNING.md)         */
+    /* DTRAIN_STREAM_CUDA: the operation is in the order of `stream`, a CUstream or cudaStream_t of
+     * the device that holds the buffers (NULL, 1 and 2 are its default streams). It begins when the
+     * stream gets there, which is when its timeout begins, too; what is put into the stream later
+     * runs when the results are there, or the operation has failed (its results are then
+     * undefined). The call never waits for the stream. Only for collectives and messages with a
+     * buffer on an accelerator, with a request or a cq; not while the stream is captured. */
     /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
      * each element of this rank's input is multiplied by prescale, each element of its result by
      * postscale. 0 without DTRAIN_OP_FACTORS: no scaling. NaN and infinities: DTRAIN_ERR_INVALID.
@@ -314,7 +324,7 @@ typedef struct dtrain_comm_params {
  *                         started join, each job in the same order
  * While it waits, it logs which ranks are missing: after 2 s, then every 10 s. One job may follow
  * another at the same address: a process that arrives before the previous job has ended waits for
- * it. A context may be a member of several jobs at one time, at most four (DTRAIN_ERR_LIMIT); they
+ * it. A context may be a member of several jobs at one time, at most eight (DTRAIN_ERR_LIMIT); they
  * share its transports and its thread, and nothing else. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
@@ -366,10 +376,11 @@ DTRAIN_API dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t
 typedef struct dtrain_reform_params {
     uint32_t struct_size;
     int32_t
-        min_size;     /* workers of the new communicator, at least; 0: 1. If there are fewer, it
-                       * waits for newcomers. Ranks may give different numbers: the largest counts */
-    int32_t max_size; /* at most; 0: no limit; the smallest counts. Others go on waiting          */
-    int32_t leaves;   /* 1: this process leaves the job, and its *new_p becomes NULL              */
+        min_size; /* workers, at least; 0: option elastic.min. If there are fewer, the call waits
+                   * for newcomers. Ranks may give different numbers: the largest counts */
+    int32_t
+        max_size;   /* at most; 0: option elastic.max; the smallest counts. Others go on waiting */
+    int32_t leaves; /* 1: this process leaves the job, and its *new_p becomes NULL              */
     int64_t timeout_ns; /* for everything; 0: option op.timeout; < 0: none */
 } dtrain_reform_params_t;
 /* Creates the communicator of the workers that live, in the old order, and of newcomers after them.
@@ -390,8 +401,8 @@ DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
 DTRAIN_API int32_t dtrain_comm_newcomers(dtrain_comm_t *comm);
 /* Describes in JSON how the last reform has changed the job: {"generation": 2, "size": 3, "ranks":
  * [0, 2, null], "came": ["10.0.0.4 pid 991"], "went": ["rank 1 (...) lost: connection closed"]}.
- * ranks: of each rank its old one, null for a newcomer (to newcomers, too). "{}" for a communicator
- * that dtrain_comm_reform() has not made. Writes at most len bytes with the NUL, and returns the
+ * ranks: of each rank its old one, null for a newcomer (newcomers are told the same). "{}" for one
+ * that no reform has made. Writes at most len bytes with the NUL, and returns the
  * length of the whole text without it. */
 DTRAIN_API size_t dtrain_comm_changes(const dtrain_comm_t *comm, char *buf, size_t len);
 DTRAIN_API int32_t dtrain_comm_rank(const dtrain_comm_t *comm); /* -1 for NULL */
@@ -1031,6 +1042,14 @@ DTRAIN_API dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t firs
 DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
                                                  const dtrain_op_params_t *params,
                                                  dtrain_request_t **request_p);
+/* Says how often the table was updated before, on every server: the next update is number count
+ * + 1. For state that was trained elsewhere: t of DTRAIN_STEPS_TABLE and of schedules, random
+ * rounding and versions (dtrain_event_t.version) go on from there. Values, state and clocks stay.
+ * Any worker may call it, while no worker pushes: it is ordered like sets of values, and waits for
+ * no clock. Done when every server has the number. DTRAIN_ERR_INVALID: count is above 2^53. */
+DTRAIN_API dtrain_status_t dtrain_table_set_updates(dtrain_table_t *table, uint64_t count,
+                                                    const dtrain_op_params_t *params,
+                                                    dtrain_request_t **request_p);
 /* Writes the number of the server that holds each of these elements (sparse tables: keys). Local;
  * thread-safe. DTRAIN_ERR_INVALID: the table has no such element. */
 DTRAIN_API dtrain_status_t dtrain_table_locate(const dtrain_table_t *table, const uint64_t *items,
@@ -1050,11 +1069,12 @@ DTRAIN_API dtrain_status_t dtrain_table_describe_server(const dtrain_table_t *ta
                                                         dtrain_table_server_t *out);
 /* Describes the rule's state, for checkpoints: arrays, numbered from 0, of one number per element.
  * Some have one number per row: the sum of ADAGRAD_ROWS, the steps of LAMB, and the steps of sparse
- * tables and of tables with segments. There is no array of steps with DTRAIN_STEPS_TABLE. A
- * segment's array has one number per row for each of its columns; pull and set whole rows of it.
- * Writes the array's name ("momentum", "segment0.momentum", "steps"; valid as long as the table),
- * its dtype (F64 for an F64 table, else F32; U64 for steps; for FUNCTION, as the function says) and
- * its length in numbers (sparse tables: per row). Local. DTRAIN_ERR_NOT_FOUND after the last array.
+ * tables and of tables with segments. There is no array of steps with DTRAIN_STEPS_TABLE: see
+ * dtrain_table_set_updates(). A segment's array has one number per row for each of its columns;
+ * pull and set whole rows of it. Writes the array's name ("momentum", "segment0.momentum", "steps";
+ * valid as long as the table), its dtype (F64 for an F64 table, else F32; U64 for steps; for
+ * FUNCTION, as the function says) and its length in numbers (sparse tables: per row). Local.
+ * DTRAIN_ERR_NOT_FOUND after the last array.
  * What DC_SGD keeps of each worker's last pull is not among the arrays: pull again after a restore.
  */
 DTRAIN_API dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,

@@ -34,6 +34,7 @@ typedef struct dtrain_tp_ep dtrain_tp_ep_t;   /* plugin's type: the endpoint of 
 typedef struct dtrain_tp_mr dtrain_tp_mr_t;   /* plugin's type: one registration                 */
 typedef struct dtrain_tp_win dtrain_tp_win_t; /* plugin's type: memory shared by processes       */
 typedef struct dtrain_tp_plugin dtrain_tp_plugin_t;
+typedef struct dtrain_tp_guard dtrain_tp_guard_t; /* core's type: the protection of a connection  */
 
 /* Describes a network card that list() has found, in texts for people. The caller owns the
  * texts. */
@@ -49,6 +50,15 @@ typedef struct dtrain_tp_card {
     uint32_t chosen;        /* 1: list() returns it                               */
     uint32_t reserved;
 } dtrain_tp_card_t;
+
+#define DTRAIN_TP_OFFER_LEN     36u    /* bytes of an offer                                       */
+#define DTRAIN_TP_RECORD_MAX    65536u /* bytes of a record's payload                             */
+#define DTRAIN_TP_RECORD_HEADER 4u     /* bytes in front of it: its length, little-endian         */
+#define DTRAIN_TP_RECORD_TAG    16u    /* bytes behind it                                         */
+enum { DTRAIN_TP_PLAIN = 0, DTRAIN_TP_INTEGRITY = 1, DTRAIN_TP_ENCRYPTED = 2 };
+/* Where a guard is: on the side that began the connection, or the other (0); on a connection both
+ * ends of which are proven to be in one network of one kernel. */
+enum { DTRAIN_TP_INITIATOR = 1 << 0, DTRAIN_TP_INSIDE = 1 << 1 };
 
 /* Services of the core, valid from open() until close() returns; thread-safe. */
 typedef struct dtrain_tp_host {
@@ -77,6 +87,25 @@ typedef struct dtrain_tp_host {
     /* Reports a card that list() has found, and whether it chose it; logged, and shown by
      * dtrain-info. */
     void (*card)(void *self, const dtrain_tp_card_t *card);
+    /* Protection of a connection against whoever can read or change what travels on it. Each side
+     * makes a guard, and puts its offer into the part of the handshake that sign() covers on both
+     * sides. DTRAIN_ERR_UNSUPPORTED: the job has no secret. These five are there, or none. */
+    dtrain_status_t (*guard_new)(void *self, void *offer, dtrain_tp_guard_t **guard_p);
+    /* Once, after both proofs are verified. place: DTRAIN_TP_INITIATOR, DTRAIN_TP_INSIDE; both sides
+     * must find the latter alike. transcript: what both sides signed, the same bytes on both. Writes
+     * the level; DTRAIN_TP_PLAIN: the connection carries no records. DTRAIN_ERR_AUTH, with the text,
+     * if one side demands what the other cannot do. */
+    dtrain_status_t (*guard_agree)(void *self, dtrain_tp_guard_t *guard, uint32_t place,
+                                   const void *peer_offer, const void *transcript, size_t len,
+                                   uint32_t *level_p);
+    /* Makes a record of the len bytes (1 to DTRAIN_TP_RECORD_MAX) at record +
+     * DTRAIN_TP_RECORD_HEADER: writes the header, and the tag behind the bytes. Records must arrive
+     * in the order in which they were made, each once. */
+    void (*guard_seal)(void *self, dtrain_tp_guard_t *guard, void *record, size_t len);
+    /* Makes the payload of a whole record readable in place, after checking it. DTRAIN_ERR_CORRUPT:
+     * this is not the peer's next record; the connection must end, as no other will open. */
+    dtrain_status_t (*guard_open)(void *self, dtrain_tp_guard_t *guard, void *record, size_t len);
+    void (*guard_free)(void *self, dtrain_tp_guard_t *guard);
 } dtrain_tp_host_t;
 
 /* The core chooses protocols by these capabilities, never by a transport's name. */
@@ -87,7 +116,10 @@ enum {
     DTRAIN_TP_CAP_EVENT_FD = 1 << 3,  /* event_fd() and arm()                                  */
     DTRAIN_TP_CAP_PEER_LOST = 1 << 4, /* reports DTRAIN_TP_PEER_LOST without being asked       */
     DTRAIN_TP_CAP_CUDA = 1 << 5,      /* addresses may be GPU memory                           */
-    DTRAIN_TP_CAP_DMABUF = 1 << 6     /* mr_reg() takes DTRAIN_MEM_DMABUF                      */
+    DTRAIN_TP_CAP_DMABUF = 1 << 6,    /* mr_reg() takes DTRAIN_MEM_DMABUF                      */
+    /* Connections are protected as guards agree, or never leave the host; without it the device is
+     * not used where option protection demands a level. */
+    DTRAIN_TP_CAP_GUARDED = 1 << 7
 };
 typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the core */
     uint32_t struct_size;

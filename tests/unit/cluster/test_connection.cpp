@@ -34,8 +34,8 @@ struct Ends {
         prepare_accepted(fd.get());
         prepare_accepted(accepted.get());
         using Side = wire::Handshake::Side;
-        a = std::make_unique<Connection>(std::move(fd), Side::dialler, secret, 1, 0, INT64_MAX);
-        b = std::make_unique<Connection>(std::move(accepted), Side::listener, secret, 0,
+        a = std::make_unique<Connection>(std::move(fd), Side::dialler, own, 1, 0, INT64_MAX);
+        b = std::make_unique<Connection>(std::move(accepted), Side::listener, own, 0,
                                          wire::Handshake::anybody, INT64_MAX);
         assert_int_equal(a->ready_to_write(), DTRAIN_OK);
         while (a->state() != Connection::State::open || b->state() != Connection::State::open) {
@@ -43,7 +43,7 @@ struct Ends {
             assert_int_equal(a->ready_to_read(messages), DTRAIN_OK);
         }
     }
-    const std::string secret;
+    const wire::Credentials own;
     std::unique_ptr<Connection> a, b;
     std::vector<wire::Message> messages;
 };

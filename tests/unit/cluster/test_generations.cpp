@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include "cluster/control/next_job.h"
+#include "repeats.h"
 #include "simulation.h"
 
 #include <algorithm>
@@ -481,8 +482,9 @@ uint32_t from_environment(const char *name, uint32_t otherwise) {
 
 void random_schedules(void **) {
     const uint32_t first = from_environment("DTRAIN_SEED", 1);
-    const uint32_t count =
-        from_environment("DTRAIN_SEEDS", std::getenv("DTRAIN_SEED") != nullptr ? 1 : 1500);
+    const uint32_t count = from_environment(
+        "DTRAIN_SEEDS",
+        std::getenv("DTRAIN_SEED") != nullptr ? 1 : uint32_t(dtrain::test::repeats(1500)));
     size_t reached = 0, taken_in = 0, shut_out = 0, repeated = 0, failures = 0;
     for (uint32_t seed = first; seed < first + count; seed++) {
         Game game(seed);

@@ -10,12 +10,39 @@
 #include "wire/auth.h"
 #include "wire/limits.h"
 
+#include "temporary_folder.h"
+
 #include <cstring>
+#include <fcntl.h>
+#include <functional>
 #include <netinet/in.h>
 #include <set>
+#include <unistd.h>
+#include <utility>
 
 using namespace dtrain;
 using namespace dtrain::cluster;
+
+// What another process does just before this one removes, moves or links a file.
+static std::function<void()> before_file_goes;
+static void tell() {
+    if (const std::function<void()> told = std::exchange(before_file_goes, nullptr)) {
+        told();
+        before_file_goes = told;
+    }
+}
+extern "C" int unlink(const char *path) noexcept {
+    tell();
+    return unlinkat(AT_FDCWD, path, 0);
+}
+extern "C" int rename(const char *from, const char *to) noexcept {
+    tell();
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+extern "C" int link(const char *from, const char *to) noexcept {
+    tell();
+    return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 namespace {
 
@@ -142,7 +169,7 @@ void ports_from_a_seed(void **) {
 
 // Two jobs that have come to the same port.
 void meetings_tell_jobs_apart(void **) {
-    const std::string secret;
+    const wire::Credentials secret;
     using Side = wire::Handshake::Side;
     for (uint16_t theirs : {5, 6}) {
         wire::Handshake dialler(Side::dialler, secret, 1, 0, {}, 5);
@@ -157,6 +184,50 @@ void meetings_tell_jobs_apart(void **) {
     assert_non_null(std::strstr(error_text(), "another job"));
 }
 
+Rendezvous published(const std::string &file) {
+    Identity first;
+    first.workers = 2;
+    first.elastic = true;
+    first.rendezvous = "file://" + file;
+    Rendezvous rendezvous;
+    Fd listener;
+    assert_int_equal(rendezvous.parse(first, "127.0.0.1", nullptr, nullptr), DTRAIN_OK);
+    assert_int_equal(rendezvous.open(INT64_MAX, listener), DTRAIN_OK);
+    return rendezvous;
+}
+
+// The meeting that the file names, or 0.
+uint16_t found(const std::string &file) {
+    Identity second;
+    second.workers = 2;
+    second.index = 1;
+    second.rendezvous = "file://" + file;
+    Rendezvous rendezvous;
+    std::vector<SocketAddress> addresses;
+    assert_int_equal(rendezvous.parse(second, "", nullptr, nullptr), DTRAIN_OK);
+    return rendezvous.find(INT64_MAX, addresses) == DTRAIN_OK ? rendezvous.meeting() : 0;
+}
+
+// Rank 0 leaves an elastic job, and at any moment the next one writes its own file.
+void the_next_one_keeps_its_file(void **) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("job");
+    for (int others : {0, 1, 2}) {
+        Rendezvous old = published(file);
+        std::vector<Rendezvous> next;
+        before_file_goes = [&] {
+            if (int(next.size()) < others) next.push_back(published(file));
+        };
+        old.close();
+        before_file_goes = nullptr;
+        assert_int_equal(next.size(), others);
+        assert_int_equal(found(file), others == 0 ? 0 : next.back().meeting());
+        assert_int_equal(folder.count(), others == 0 ? 0 : 1); // nothing else is left behind
+        if (others != 0) next.back().close();
+        assert_int_equal(folder.count(), 0);
+    }
+}
+
 } // namespace
 
 int main() {
@@ -169,6 +240,7 @@ int main() {
         cmocka_unit_test(a_wrong_secret_is_not_tried_elsewhere),
         cmocka_unit_test(ports_from_a_seed),
         cmocka_unit_test(meetings_tell_jobs_apart),
+        cmocka_unit_test(the_next_one_keeps_its_file),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -112,7 +112,7 @@ void a_duplicate_is_told_who_was_first(void **) {
 int idle_stranger(int port) {
     const int fd = connect_to(port);
     assert_true(fd >= 0);
-    const std::string secret;
+    const wire::Credentials secret;
     wire::Handshake handshake(wire::Handshake::Side::dialler, secret, 1, 0, {});
     std::vector<uint8_t> in, out;
     Status s = handshake.advance(in, out);

@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include "cluster/control/group_attempt.h"
+#include "repeats.h"
 #include "simulation.h"
 
 #include <algorithm>
@@ -337,8 +338,9 @@ uint32_t from_environment(const char *name, uint32_t otherwise) {
 
 void random_schedules(void **) {
     uint32_t first = from_environment("DTRAIN_SEED", 1);
-    uint32_t count =
-        from_environment("DTRAIN_SEEDS", std::getenv("DTRAIN_SEED") != nullptr ? 1 : 1500);
+    uint32_t count = from_environment("DTRAIN_SEEDS", std::getenv("DTRAIN_SEED") != nullptr
+                                                          ? 1
+                                                          : uint32_t(dtrain::test::repeats(1500)));
     size_t survivors = 0, groups = 0, failures = 0;
     for (uint32_t seed = first; seed < first + count; seed++) {
         Game game(seed);

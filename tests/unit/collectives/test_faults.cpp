@@ -27,12 +27,12 @@ void check_receive(const std::function<void(Communicator &)> &happens, const cha
     std::vector<std::unique_ptr<transport::Device>> devices;
     assert_int_equal(transport::Device::open(host, "tcp", options, devices), DTRAIN_OK);
     assert_int_equal(agent.add_device(std::move(devices[0])), DTRAIN_OK);
-    engine::Helper helper(agent);
-    assert_int_equal(helper.start(true, false), DTRAIN_OK);
+    engine::Backgrounds backgrounds(monotonic_clock());
     std::shared_ptr<cluster::Session> session;
     cluster::SessionParams params;
     params.transports = cluster::transport_addresses(agent);
-    assert_int_equal(cluster::Session::join(agent, helper, options, params, session), DTRAIN_OK);
+    assert_int_equal(cluster::Session::join(agent, backgrounds, options, params, session),
+                     DTRAIN_OK);
     std::unique_ptr<Communicator> comm;
     assert_int_equal(Communicator::make_world(session, 0, comm), DTRAIN_OK);
 
@@ -68,17 +68,20 @@ void check_blame(const std::function<void(Communicator &)> &happens, const char 
 }
 
 void a_broken_connection(void **) {
-    check_blame([](Communicator &c) { c.faults().peer_broken(alone, "connection broke", true); },
-                "rank 0 connection broke");
+    check_blame(
+        [](Communicator &c) {
+            c.faults().peer_broken(alone, DTRAIN_ERR_PEER, "connection broke", true);
+        },
+        "rank 0 connection broke");
 }
 
 void leaving_is_the_better_explanation(void **) {
     auto leaves_then_breaks = [](Communicator &c) {
         c.faults().member_left(alone);
-        c.faults().peer_broken(alone, "connection broke", true);
+        c.faults().peer_broken(alone, DTRAIN_ERR_PEER, "connection broke", true);
     };
     auto breaks_then_leaves = [](Communicator &c) {
-        c.faults().peer_broken(alone, "connection broke", true);
+        c.faults().peer_broken(alone, DTRAIN_ERR_PEER, "connection broke", true);
         c.faults().member_left(alone);
     };
     check_blame(leaves_then_breaks, "rank 0 has left the job");
@@ -88,10 +91,10 @@ void leaving_is_the_better_explanation(void **) {
 // Nothing more comes, or what is on its way still does.
 void a_lost_rank(void **) {
     auto ends = [](Communicator &c) {
-        c.faults().member_lost(alone, "rank 0 lost: closed", false);
+        c.faults().member_lost(alone, DTRAIN_ERR_PEER, "rank 0 lost: closed", false);
     };
     auto is_silent = [](Communicator &c) {
-        c.faults().member_lost(alone, "rank 0 lost: silent", true);
+        c.faults().member_lost(alone, DTRAIN_ERR_PEER, "rank 0 lost: silent", true);
     };
     check_blame(ends, "rank 0 lost: closed");
     check_blame(is_silent, "rank 0 lost: silent");

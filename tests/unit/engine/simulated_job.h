@@ -65,7 +65,7 @@ struct Rank final : OperationListener, Mesh::Listener {
     }
     void operation_stalled(Operation &) override {}
     void operation_ended(Operation &) override { ended++; }
-    void peer_broken(uint32_t, const char *) override {}
+    void peer_broken(uint32_t, Status, const char *) override {}
 };
 
 struct Job {

@@ -292,6 +292,41 @@ void an_event_does_not_wait_for_moving_data(void **) {
     assert_in_range(waited[events * 9 / 10], 0, 2);
 }
 
+// A thread that loses its processor may keep the lock for seconds. What is handed in then happens
+// once it has unlocked, in order, with what was posted.
+void what_is_handed_in_does_not_wait(void **) {
+    struct Note final : Posted {
+        Note(std::vector<int> &list, int text) : notes(list), number(text) {}
+        void take(Agent &) override { notes.push_back(number); }
+        std::vector<int> &notes;
+        const int number;
+    };
+    Rig rig;
+    std::vector<int> notes;
+    Note first(notes, 1), second(notes, 2);
+    Request request;
+    std::atomic<bool> is_locked{false}, is_handed_in{false};
+    std::thread holder([&] {
+        rig.agent.locked([&] {
+            is_locked = true;
+            while (!is_handed_in) std::this_thread::yield();
+            assert_true(notes.empty());
+            assert_false(request.done());
+        });
+    });
+    while (!is_locked) std::this_thread::yield();
+    rig.agent.hand_in(&first);
+    rig.agent.post(new (request) Rounds(&request, 0, nullptr), true);
+    rig.agent.hand_in(&second);
+    is_handed_in = true;
+    holder.join(); // it takes them
+    assert_true(request.done());
+    assert_true((notes == std::vector<int>{1, 2}));
+    Note third(notes, 3);
+    rig.agent.hand_in(&third); // nobody is at work
+    assert_int_equal(notes.size(), 3);
+}
+
 // While the higher one moves, the lower one waits; while it cannot, it does not.
 void a_higher_priority_moves_first(void **) {
     Rig rig;
@@ -331,6 +366,7 @@ int main() {
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(an_event_does_not_wait_for_moving_data),
+        cmocka_unit_test(what_is_handed_in_does_not_wait),
         cmocka_unit_test(a_higher_priority_moves_first),
     };
     return cmocka_run_group_tests_name("agent", tests, nullptr, nullptr);

@@ -15,7 +15,7 @@ constexpr uint32_t peer = 1;
 constexpr uint64_t tag = 42;
 
 struct Watcher final : Mesh::Listener {
-    void peer_broken(uint32_t member, const char *t) override {
+    void peer_broken(uint32_t member, Status, const char *t) override {
         assert_int_equal(member, peer);
         text = t;
         told++;

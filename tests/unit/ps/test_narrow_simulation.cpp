@@ -4,6 +4,7 @@
 #include "sim_job.h"
 
 #include "check.h"
+#include "repeats.h"
 
 #include <set>
 #include <tuple>
@@ -33,7 +34,7 @@ Scenario narrow(uint64_t seed, const Definition &mode) {
 template <class Change> void run_many(uint64_t schedules, Change &&change) {
     const uint64_t start = first_seed();
     print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
-    for (uint64_t seed = start; seed < start + schedules; ++seed)
+    for (uint64_t seed = start; seed < start + dtrain::test::repeats(schedules); ++seed)
         for (const Definition &mode : modes) {
             Scenario s = narrow(seed, mode);
             change(s);

@@ -5,6 +5,7 @@
 #include "sim_job.h"
 
 #include "check.h"
+#include "repeats.h"
 
 #include <iterator>
 
@@ -53,7 +54,7 @@ void run_many(bool sparse) {
         {DTRAIN_ASYNC}, {DTRAIN_BSP}, {DTRAIN_SSP, 1}, {DTRAIN_QUORUM, 0, 1}};
     const uint64_t start = first_seed();
     print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
-    for (uint64_t seed = start; seed < start + 200; ++seed)
+    for (uint64_t seed = start; seed < start + dtrain::test::repeats(200); ++seed)
         for (const Definition &mode : modes) {
             const Scenario scenario = placed_scenario(seed, mode, sparse);
             SimJob job(scenario);

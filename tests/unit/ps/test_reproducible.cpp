@@ -5,6 +5,7 @@
 #include "sim_network.h"
 
 #include "check.h"
+#include "repeats.h"
 
 #include <cmath>
 #include <optional>
@@ -118,7 +119,7 @@ TableParams params_of(uint32_t consistency, bool sparse, uint32_t reproducible) 
 uint32_t count_different(const TableParams &params) {
     uint32_t different = 0;
     std::optional<std::vector<float>> first;
-    for (uint64_t seed = 1; seed <= 100; ++seed) {
+    for (uint64_t seed = 1; seed <= dtrain::test::repeats(100); ++seed) {
         std::vector<float> values = Run(seed, params).values();
         if (!first.has_value()) first = values;
         different += std::memcmp(values.data(), first->data(), length * sizeof(float)) != 0;
@@ -133,8 +134,8 @@ void sums_have_the_same_bits(void **) {
 }
 
 void without_it_they_have_not(void **) {
-    assert_true(count_different(params_of(DTRAIN_BSP, false, 0)) > 50);
-    assert_true(count_different(params_of(DTRAIN_BSP, true, 0)) > 50);
+    assert_true(count_different(params_of(DTRAIN_BSP, false, 0)) > dtrain::test::repeats(50));
+    assert_true(count_different(params_of(DTRAIN_BSP, true, 0)) > dtrain::test::repeats(50));
 }
 
 // By one worker after the other, each in the order of its calls.

@@ -4,6 +4,7 @@
 #include "sim_restore.h"
 
 #include "check.h"
+#include "repeats.h"
 #include "sim_scenario.h"
 
 namespace {
@@ -27,7 +28,7 @@ template <class Change> uint64_t run_many(uint64_t restores, Change &&change) {
     const uint64_t start = first_seed();
     print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
     uint64_t restored = 0;
-    for (uint64_t seed = start; seed < start + restores; ++seed) {
+    for (uint64_t seed = start; seed < start + dtrain::test::repeats(restores); ++seed) {
         RestoreScenario scenario = random_restore(seed);
         change(scenario);
         SimRestore job(scenario);
@@ -51,17 +52,18 @@ template <class Change> bool found_out(Change &&change) {
 
 void what_can_be_read_is_restored(void **) {
     const uint64_t restored = run_many(1000, [](RestoreScenario &s) { s.restorers = 1; });
-    assert_int_equal(restored, 1000);
+    assert_int_equal(restored, dtrain::test::repeats(1000));
 }
 
 void two_at_a_time(void **) {
     const uint64_t restored = run_many(1000, [](RestoreScenario &s) { s.restorers = 2; });
-    assert_true(restored > 500); // both may be refused, each by another server
+    assert_true(restored >
+                dtrain::test::repeats(500)); // both may be refused, each by another server
 }
 
 void parts_that_cannot_be_read(void **) {
     const uint64_t restored = run_many(1500, [](RestoreScenario &s) { s.unreadable = 20; });
-    assert_true(restored > 100 && restored < 1400);
+    assert_true(restored > dtrain::test::repeats(100) && restored < dtrain::test::repeats(1400));
 }
 
 void callers_that_give_up(void **) {

@@ -4,6 +4,7 @@
 #include "sim_job.h"
 
 #include "check.h"
+#include "repeats.h"
 
 namespace {
 
@@ -23,7 +24,7 @@ void run_or_fail(const Scenario &scenario, uint64_t seed) {
 template <class Change> void run_many(uint64_t schedules, Change &&change) {
     uint64_t start = first_seed();
     print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
-    for (uint64_t seed = start; seed < start + schedules; ++seed)
+    for (uint64_t seed = start; seed < start + dtrain::test::repeats(schedules); ++seed)
         for (const Definition &mode : modes) {
             Scenario scenario = random_scenario(seed, mode);
             change(scenario);

@@ -4,6 +4,7 @@
 #include "sim_job.h"
 
 #include "check.h"
+#include "repeats.h"
 
 using dtrain::ps::RequestHeader;
 using dtrain::ps::RequestKind;
@@ -27,7 +28,8 @@ void run_or_fail(const Scenario &scenario, uint64_t seed) {
 template <class Make> void run_many(uint64_t schedules, Make &&make) {
     const uint64_t start = first_seed();
     print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
-    for (uint64_t seed = start; seed < start + schedules; ++seed) run_or_fail(make(seed), seed);
+    for (uint64_t seed = start; seed < start + dtrain::test::repeats(schedules); ++seed)
+        run_or_fail(make(seed), seed);
 }
 
 Definition some_mode(uint64_t number, uint32_t workers) {

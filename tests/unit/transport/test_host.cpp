@@ -132,7 +132,7 @@ void test_copy(void **) {
     Host plain(b.options, b.log, b.clock);
     assert_int_equal(plain.table()->copy(plain.table()->self, to, "abc", 4), DTRAIN_OK);
     assert_string_equal(to, "abc");
-    Host device(b.options, b.log, b.clock, {},
+    Host device(b.options, b.log, b.clock, {}, protection::Level::none,
                 [](void *, const void *, size_t) -> Status { return DTRAIN_ERR_DEVICE; });
     assert_int_equal(device.table()->copy(device.table()->self, to, "xyz", 4), DTRAIN_ERR_DEVICE);
     assert_string_equal(to, "abc");

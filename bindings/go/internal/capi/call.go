@@ -26,6 +26,7 @@ type Params struct {
 	Factors             bool
 	Weight              float64
 	MinVersion          uint64
+	Stream              uintptr // 0: none
 }
 
 // Event is the outcome of an operation.
@@ -50,6 +51,11 @@ func (call *Call) Set(p *Params) {
 	}
 	call.c.params.weight = C.double(p.Weight)
 	call.c.params.min_version = C.uint64_t(p.MinVersion)
+	if p.Stream != 0 {
+		call.c.params.stream_type = C.DTRAIN_STREAM_CUDA
+		// No pointer for Go, which refuses 1 and 2, the default streams, as one.
+		*(*uintptr)(unsafe.Pointer(&call.c.params.stream)) = p.Stream
+	}
 }
 
 // Watch ends the call when the word is raised, if need be by aborting comm (or 0).

@@ -271,9 +271,9 @@ typedef long long swig_type_238;
 typedef long long swig_type_239;
 typedef long long swig_type_240;
 typedef long long swig_type_241;
-typedef _gostring_ swig_type_242;
+typedef long long swig_type_242;
 typedef long long swig_type_243;
-typedef long long swig_type_244;
+typedef _gostring_ swig_type_244;
 typedef long long swig_type_245;
 typedef long long swig_type_246;
 typedef long long swig_type_247;
@@ -326,17 +326,19 @@ typedef long long swig_type_293;
 typedef long long swig_type_294;
 typedef long long swig_type_295;
 typedef long long swig_type_296;
-typedef _gostring_ swig_type_297;
+typedef long long swig_type_297;
 typedef long long swig_type_298;
-typedef long long swig_type_299;
+typedef _gostring_ swig_type_299;
 typedef long long swig_type_300;
 typedef long long swig_type_301;
-typedef _gostring_ swig_type_302;
+typedef long long swig_type_302;
 typedef long long swig_type_303;
 typedef _gostring_ swig_type_304;
 typedef long long swig_type_305;
-typedef long long swig_type_306;
-typedef _gostring_ swig_type_307;
+typedef _gostring_ swig_type_306;
+typedef long long swig_type_307;
+typedef long long swig_type_308;
+typedef _gostring_ swig_type_309;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -710,52 +712,53 @@ extern swig_type_181 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig
 extern swig_type_184 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
 extern swig_type_187 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_188 arg2, swig_type_189 arg3, uintptr_t arg4, uintptr_t arg5);
 extern swig_type_190 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
-extern swig_type_191 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_192 arg3, uintptr_t arg4);
+extern swig_type_191 _wrap_table_set_updates_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_192 arg2, uintptr_t arg3);
+extern swig_type_193 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_194 arg3, uintptr_t arg4);
 extern void _wrap_table_server_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_193 arg2);
-extern swig_type_194 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_195 arg2);
-extern swig_type_196 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_195 arg2);
+extern swig_type_196 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_197 arg2);
+extern swig_type_198 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_share_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_server_share_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_server_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_server_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_197 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_198 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_199 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_200 arg3, swig_type_201 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_202 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_203 arg3, swig_type_204 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_205 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_206 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_207 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_208 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_209 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_210 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_211 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_212 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_213 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_214 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_215 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_216 arg3, uintptr_t arg4);
-extern swig_type_217 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_218 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_219 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_220 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_221 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_222 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
-extern swig_type_223 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_224 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_199 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_200 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_201 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_202 arg3, swig_type_203 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_204 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_205 arg3, swig_type_206 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_207 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_208 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_209 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_210 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_211 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_212 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_213 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_214 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_215 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_216 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_217 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_218 arg3, uintptr_t arg4);
+extern swig_type_219 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_220 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_221 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_222 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_223 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_224 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
+extern swig_type_225 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_226 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_checkpoint_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_checkpoint_params_every_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_every_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_225 arg2);
-extern swig_type_226 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_227 arg2);
-extern swig_type_228 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_227 arg2);
+extern swig_type_228 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_229 arg2);
+extern swig_type_230 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_checkpoint_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_checkpoint_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_229 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_230 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_231 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_232 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_233 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_234 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_235 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_236 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_237 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_231 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_232 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_233 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_234 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_235 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_236 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_237 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_238 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_239 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -764,74 +767,74 @@ extern void _wrap_server_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern int _wrap_server_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_index_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_index_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_238 arg2);
-extern swig_type_239 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_240 arg2);
+extern swig_type_241 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_server_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_240 arg2);
+extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
 extern void _wrap_delete_server_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_241 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_243 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2);
-extern swig_type_245 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_246 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_243 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_245 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2);
+extern swig_type_247 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_248 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
 extern void _wrap_device_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_247 arg2);
-extern swig_type_248 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
-extern swig_type_250 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
-extern swig_type_252 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
-extern swig_type_254 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
-extern swig_type_256 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
-extern swig_type_258 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_259 arg2);
-extern swig_type_260 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
-extern swig_type_262 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
-extern swig_type_264 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
+extern swig_type_250 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
+extern swig_type_252 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
+extern swig_type_254 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
+extern swig_type_256 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
+extern swig_type_258 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_259 arg2);
+extern swig_type_260 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
+extern swig_type_262 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
+extern swig_type_264 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_265 arg2);
+extern swig_type_266 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_265 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_267 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
-extern swig_type_267 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
-extern swig_type_269 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
-extern swig_type_271 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
-extern swig_type_273 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
-extern swig_type_275 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
-extern swig_type_277 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
-extern swig_type_279 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_280 arg2);
-extern swig_type_281 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
-extern swig_type_283 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
+extern swig_type_269 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
+extern swig_type_271 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
+extern swig_type_273 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
+extern swig_type_275 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
+extern swig_type_277 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
+extern swig_type_279 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_280 arg2);
+extern swig_type_281 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
+extern swig_type_283 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
+extern swig_type_285 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
-extern swig_type_285 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
-extern swig_type_287 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
+extern swig_type_287 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_288 arg2);
+extern swig_type_289 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_288 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_289 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_290 arg3);
+extern swig_type_290 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_291 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_292 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -840,21 +843,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_291 arg2);
-extern swig_type_292 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_293 arg2);
+extern swig_type_294 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_293 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_294 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_295 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_295 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_296 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_297 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_296 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_297 arg1, uintptr_t arg2);
-extern swig_type_298 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_299 arg3);
-extern swig_type_300 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_301 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_302 arg2);
-extern swig_type_303 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_304 arg2);
-extern swig_type_305 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_306 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_307 arg2);
+extern swig_type_298 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_299 arg1, uintptr_t arg2);
+extern swig_type_300 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_301 arg3);
+extern swig_type_302 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_303 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_304 arg2);
+extern swig_type_305 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_306 arg2);
+extern swig_type_307 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_308 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_309 arg2);
 #undef intgo
 */
 import "C"
@@ -4402,6 +4405,19 @@ func Table_set_rate(arg1 uintptr, arg2 float64, arg3 *Call) (_swig_ret *Failure)
 	return swig_r_1
 }
 
+func Table_set_updates(arg1 uintptr, arg2 uint64, arg3 *Call) (_swig_ret *Failure) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = address(unsafe.Pointer(arg3))
+	swig_r = (uint64)(C._wrap_table_set_updates_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_192(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	runtime.KeepAlive(arg3)
+	var swig_r_1 *Failure
+	swig_r_1 = failure(swig_r)
+	return swig_r_1
+}
+
 func Table_locate(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.Pointer) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
@@ -4410,7 +4426,7 @@ func Table_locate(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.Po
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_192(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_194(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4456,7 +4472,7 @@ func (arg1 SwigcptrTable_server) GetRank() (_swig_ret int32) {
 func (arg1 SwigcptrTable_server) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_193(_swig_i_1))
+	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
@@ -4469,7 +4485,7 @@ func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_server) SetRanges(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1))
+	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_197(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetRanges() (_swig_ret uint64) {
@@ -4558,7 +4574,7 @@ func Table_pull_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_200(_swig_i_2), C.swig_type_201(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_202(_swig_i_2), C.swig_type_203(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4576,7 +4592,7 @@ func Table_set_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_203(_swig_i_2), C.swig_type_204(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_205(_swig_i_2), C.swig_type_206(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4618,7 +4634,7 @@ func Table_push_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_208(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_210(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4637,7 +4653,7 @@ func Table_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_210(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_212(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4658,7 +4674,7 @@ func Table_push_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_212(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_214(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4678,7 +4694,7 @@ func Table_set_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_214(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_216(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4695,7 +4711,7 @@ func Table_erase_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 *Call
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(unsafe.Pointer(arg4))
-	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_216(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_218(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4729,7 +4745,7 @@ func Table_pull_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_219(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_221(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4749,7 +4765,7 @@ func Table_set_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_221(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_223(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4844,7 +4860,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_steps() (_swig_ret uint32) {
 func (arg1 SwigcptrCheckpoint_params) SetEvery_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_225(_swig_i_1))
+	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_227(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
@@ -4857,7 +4873,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
 func (arg1 SwigcptrCheckpoint_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_227(_swig_i_1))
+	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_229(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4900,7 +4916,7 @@ func Checkpoint_save(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_230(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_232(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4917,7 +4933,7 @@ func Checkpoint_restore(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uint
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_232(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_234(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4946,7 +4962,7 @@ func Checkpoint_wait(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_235(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_237(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -5041,7 +5057,7 @@ func (arg1 SwigcptrServer_params) GetIndex() (_swig_ret int32) {
 func (arg1 SwigcptrServer_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_238(_swig_i_1))
+	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_240(_swig_i_1))
 }
 
 func (arg1 SwigcptrServer_params) GetTimeout_ns() (_swig_ret int64) {
@@ -5060,7 +5076,7 @@ func NewServer_params() (_swig_ret Server_params) {
 func (arg1 SwigcptrServer_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_240(_swig_i_1))
+	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
 }
 
 func DeleteServer_params(arg1 Server_params) {
@@ -5091,7 +5107,7 @@ func Server_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer)
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -5105,7 +5121,7 @@ func Server_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -5172,7 +5188,7 @@ func (arg1 SwigcptrDevice_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrDevice_stats) SetCopied(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_247(_swig_i_1))
+	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
@@ -5185,7 +5201,7 @@ func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetIn_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
+	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
@@ -5198,7 +5214,7 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
@@ -5211,7 +5227,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
@@ -5224,7 +5240,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
@@ -5237,7 +5253,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
@@ -5250,7 +5266,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1))
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
@@ -5263,7 +5279,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
@@ -5276,7 +5292,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_265(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
@@ -5375,7 +5391,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -5388,7 +5404,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -5401,7 +5417,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -5414,7 +5430,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -5427,7 +5443,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -5440,7 +5456,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -5453,7 +5469,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -5466,7 +5482,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -5479,7 +5495,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -5518,7 +5534,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -5531,7 +5547,7 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_288(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
@@ -5604,7 +5620,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_290(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_292(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5673,7 +5689,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_291(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_293(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5757,7 +5773,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_297)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_299)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5773,7 +5789,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_299(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_301(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5793,7 +5809,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_302)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_304)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5806,7 +5822,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_304)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5828,7 +5844,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_307)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

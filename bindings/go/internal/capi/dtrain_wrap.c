@@ -5651,6 +5651,31 @@ long long _wrap_table_set_rate_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0,
 }
 
 
+long long _wrap_table_set_updates_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0, long long _swig_go_1, dtrain_op_params_t *_swig_go_2) {
+  dtrain_table_t *arg1 = (dtrain_table_t *) 0 ;
+  uint64_t arg2 ;
+  dtrain_op_params_t *arg3 = (dtrain_op_params_t *) 0 ;
+  dtrain_request_t **arg4 = (dtrain_request_t **) 0 ;
+  Call *call3 ;
+  dtrain_request_t *request3 = NULL ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_table_t **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  {
+    call3 = (Call *)_swig_go_2;
+    arg3 = (dtrain_op_params_t *)call_params(call3);
+    arg4 = &request3;
+  }
+  
+  result = (dtrain_status_t)dtrain_table_set_updates(arg1,arg2,(struct dtrain_op_params const *)arg3,arg4);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  if (result == DTRAIN_OK) _swig_go_result = (uintptr_t)call_end(call3, request3);
+  return _swig_go_result;
+}
+
+
 long long _wrap_table_locate_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0, uint64_t *_swig_go_1, long long _swig_go_2, uint32_t *_swig_go_3) {
   dtrain_table_t *arg1 = (dtrain_table_t *) 0 ;
   uint64_t *arg2 = (uint64_t *) 0 ;

@@ -11,7 +11,6 @@ from typing import Any, List, Optional, Sequence
 from ..._constants import Op
 from ...tensorflow._library import name_of, ops
 from ...tensorflow._operations import allgather as gather_rows
-from ...tensorflow._operations import allreduce as reduce_in_order
 from ...tensorflow._operations import run
 from ...tensorflow._tensorflow import as_written, tf
 from ..common._engine import LONGEST_NAME, Engine
@@ -56,6 +55,12 @@ def members(name: str, count: int) -> List[str]:
 # ---- without gradients ----
 
 
+def reduced_in_order(tensors: Sequence[Any], op: Op, engine: Engine) -> List[Any]:
+    """Not by names, but in the order in which ranks run such operations. They compare what they do each time, since a
+    rank may be in join()."""
+    return list(run(ops.dtrain_allreduce, list(tensors), [], thing=engine.comm, op=op, compare=1))
+
+
 def scaled(tensor: Any, factor: Any) -> Any:
     """tensor * factor, as Horovod computes it: of integers in float64, toward zero; of 16-bit floats in float32."""
     if isinstance(factor, float) and factor == 1.0:
@@ -72,7 +77,7 @@ def reduced(tensors: Sequence[Any], names: Sequence[str], op: int, engine: Engin
         raise ValueError(f"op: {op!r} is none of Average, Sum, Adasum, Min, Max and Product")
     given = [scaled(tensor, prescale) for tensor in tensors]
     if op == Adasum:  # not a job of gradient queues
-        found = reduce_in_order(given, Op.ADASUM, engine.comm)
+        found = reduced_in_order(given, Op.ADASUM, engine)
     else:
         note = "" if prescale == postscale == 1.0 else f"prescale_factor {prescale}, postscale_factor {postscale}"
         found = run(ops.dtrain_submit, given, thing=engine.queue, names=list(names), op=OPS[op],

@@ -7,14 +7,13 @@ from typing import Any, List, Optional, Sequence
 
 from ..._constants import Op
 from ...tensorflow._library import ops
-from ...tensorflow._operations import allreduce as reduce_in_order
 from ...tensorflow._operations import broadcast as copies_of
 from ...tensorflow._operations import gather_rows, run, scatter_rows, set_shape
 from ...tensorflow._tensorflow import as_written, raw, tf
 from ..common._engine import Engine
 from ..common.basics import Adasum, Average, Sum
 from ..common.process_sets import ProcessSet, global_process_set
-from ._allreduce import OPS, scaled
+from ._allreduce import OPS, reduced_in_order, scaled
 from ._groups import engine_with_ops
 from .compression import Compression
 
@@ -67,7 +66,7 @@ def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None, ignore_na
     @tf.custom_gradient
     def function(value: Any) -> Any:
         def gradient(given: Any) -> Any:
-            mean = reduce_in_order(tf.convert_to_tensor(given), Op.AVG, engine.comm)
+            mean = reduced_in_order([tf.convert_to_tensor(given)], Op.AVG, engine)[0]
             mine = tf.equal(run(ops.dtrain_rank, thing=engine.comm)[0], root)
             return tf.where(mine, mean, tf.zeros_like(mean))
         return copies_of(value, root, engine.comm), gradient

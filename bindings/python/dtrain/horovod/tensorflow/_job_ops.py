@@ -5,13 +5,13 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from typing import Any, Callable, Optional
 
-from ..._errors import Error
+from ...tensorflow._library import name_of, ops
+from ...tensorflow._operations import run
 from ...tensorflow._tensorflow import tf
 from ..common import basics
 from ..common._job import current
-from ..common.exceptions import translated
-from ..common.process_sets import engine_of, global_process_set
-from ._groups import ranks_of
+from ..common.process_sets import global_process_set
+from ._groups import engine_with_ops, ranks_of
 
 
 def asked(function: Callable[[], int], name: Optional[str] = None) -> Any:
@@ -55,10 +55,6 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
 
 def join() -> Any:
     """For a rank without more data: until all ranks have called it, this one contributes zeros to the others'
-    all-reduces. Returns the rank that joined last."""
-    def joined() -> int:
-        try:
-            return engine_of(global_process_set).join()
-        except Error as error:
-            raise translated(error, "join") from error
-    return asked(joined)
+    all-reduces, and their other operations fail. Returns the rank that joined last."""
+    engine = engine_with_ops(global_process_set)
+    return run(ops.dtrain_join, thing=engine.comm, queue=name_of(engine.queue))

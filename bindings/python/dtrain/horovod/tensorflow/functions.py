@@ -11,6 +11,7 @@ from ...tensorflow._tensorflow import tf
 from ..common._pickles import dumped, loaded
 from ..common.exceptions import translated
 from ..common.process_sets import ProcessSet, engine_of, global_process_set
+from ._agreement import agree
 from ._gather import assign_root_values, root_in
 
 
@@ -41,6 +42,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: Op
     data = bytearray(dumped(obj)) if is_root else bytearray()
     length = array("q", [len(data)])
     try:
+        agree(engine.comm, f"broadcast_object from rank {root_rank}")
         engine.comm.broadcast(length, root=root)
         data = data if is_root else bytearray(length[0])
         if length[0] > 0:
@@ -64,6 +66,7 @@ def allgather_object(obj: Any, session: Any = None, name: Optional[str] = None,
     data = bytearray(dumped(obj))
     lengths = array("q", bytes(8 * comm.size))
     try:
+        agree(comm, "allgather_object")
         comm.allgather(array("q", [len(data)]), lengths)
         whole = bytearray(sum(lengths))
         comm.allgatherv(data, whole, list(lengths))

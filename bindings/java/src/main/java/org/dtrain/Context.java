@@ -17,6 +17,7 @@ public final class Context implements AutoCloseable {
     private Completions completions;
     private Communicator world;
     private long sink;
+    private volatile boolean knowsGpus;
 
     private Context(long address) {
         handle = new Handle(null, "context", address, this::destroy);
@@ -102,6 +103,27 @@ public final class Context implements AutoCloseable {
                 .limit(whole);
         Registration.of(handle, pages, true);
         return pages.slice(0, bytes).order(ByteOrder.nativeOrder());
+    }
+
+    /**
+     * Memory of an NVIDIA GPU as a buffer for all operations, where direct buffers are possible: its class is that
+     * for the type ({@link DType}), and {@link Parameters#elements} has to name types that its class does not
+     * determine. Its elements cannot be read or written in Java: that would end the virtual machine. The
+     * program keeps the memory until the operations on it have ended.
+     *
+     * @param address a CUdeviceptr, of cudaMalloc
+     * @param count its elements; the buffer has less than 2 GiB
+     * @param dtype their type
+     * @return a direct buffer
+     * @throws UnsupportedException this context cannot use GPUs, for the reason that is given
+     */
+    public Buffer deviceBuffer(long address, long count, DType dtype) {
+        Buffer made = DeviceMemory.at(address, count, Arguments.given(dtype, "dtype"));
+        if (!knowsGpus) { // it looks for them when it is described
+            DeviceMemory.check(describe());
+            knowsGpus = true;
+        }
+        return made;
     }
 
     /**

@@ -36,7 +36,8 @@ public final class Norms {
         long[] counts = new long[count];
         int[] dtypes = new int[count];
         for (int i = 0; i < count; i++) {
-            Span span = Span.writable(Arguments.given(arrays[i], "arrays[" + i + "]"), dtype);
+            String name = "arrays[" + i + "]";
+            Span span = DeviceMemory.onHost(Span.writable(Arguments.given(arrays[i], name), dtype), name);
             switch (span.dtype()) {
                 case F32, F64, F16, BF16 -> dtypes[i] = span.dtype().number();
                 default -> throw Shapes.refuse("arrays[%d] has elements of %s; F32, F64, F16 or BF16 are "

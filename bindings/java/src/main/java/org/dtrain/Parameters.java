@@ -11,6 +11,8 @@ public final class Parameters {
     static final int PERSISTENT = 1; // DTRAIN_OP_*
     static final int AWAITED = 2;
     static final int FACTORS = 4;
+    private static final int ON_CUDA = 1; // DTRAIN_STREAM_CUDA
+    private static final long DEFAULT_STREAM = 1;
 
     private long timeout;
     private int priority;
@@ -20,6 +22,7 @@ public final class Parameters {
     private double weight;
     private long minVersion;
     private DType elements;
+    private long stream; // 0: none
 
     /** All parameters unset. */
     public Parameters() {
@@ -116,6 +119,19 @@ public final class Parameters {
         return this;
     }
 
+    /**
+     * A stream of CUDA, in whose order collectives and messages on buffers of its GPU are: they begin when the
+     * stream gets there, and what is put into it later runs when the results are there. Only blocking calls
+     * wait for the stream. {@link Context#deviceBuffer}
+     *
+     * @param handle a CUstream or cudaStream_t; 0 and 1: the default stream
+     * @return this
+     */
+    public Parameters stream(long handle) {
+        stream = handle == 0 ? DEFAULT_STREAM : handle;
+        return this;
+    }
+
     DType elements() {
         return elements;
     }
@@ -131,6 +147,7 @@ public final class Parameters {
         copy.weight = from.weight;
         copy.minVersion = from.minVersion;
         copy.elements = from.elements;
+        copy.stream = from.stream;
         return copy;
     }
 
@@ -150,6 +167,10 @@ public final class Parameters {
         }
         params.setWeight(weight);
         params.setMin_version(minVersion);
+        if (stream != 0) {
+            params.setStream_type(ON_CUDA);
+            params.setStream(stream);
+        }
         return room;
     }
 }

@@ -37,7 +37,7 @@ public final class RecordWriter implements AutoCloseable {
      * @param record a direct buffer
      */
     public synchronized void append(Buffer record) {
-        Span bytes = Span.memory(record);
+        Span bytes = DeviceMemory.onHost(Span.memory(record), "record");
         handle.call(writer -> Native.dtrain_writer_append(writer, bytes.address(), bytes.bytes()));
         Reference.reachabilityFence(record);
     }

@@ -13,7 +13,7 @@ public final class Registration implements AutoCloseable {
     }
 
     static Registration of(Handle context, Buffer buffer, boolean shared) {
-        Span span = Span.writableMemory(buffer);
+        Span span = DeviceMemory.onHost(Span.writableMemory(buffer), "the buffer");
         Room room = new Room(MemParams.bytes());
         MemParams params = new MemParams(room);
         params.prepare();

@@ -263,6 +263,16 @@ public class TableOperations<R> {
     }
 
     /**
+     * Says how often the table was updated before: the next update is number count + 1.
+     *
+     * @param count the number of updates, at most 2^53
+     * @return the result, or the request of the operation (see R)
+     */
+    public R setUpdates(long count) {
+        return way.run(params -> Native.dtrain_table_set_updates(table, count, params));
+    }
+
+    /**
      * Reads numbers of a state array of the rule.
      *
      * @param state one of {@link Table#states}

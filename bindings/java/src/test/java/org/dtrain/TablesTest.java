@@ -225,6 +225,7 @@ class TablesTest {
                     () -> table.pullState(state, Buffers.longs(0), 0));
             world.barrier();
             table.setRate(0.5);
+            table.setUpdates(7);
             FloatBuffer g = Buffers.floats(1, 1);
             table.using(new Parameters().weight(2)).pushPull(g, x, 0);
             expect(x, -1.75f, -1.75f);

@@ -1,0 +1,103 @@
+// Submits copies, and waits for them.
+// SPDX-License-Identifier: Apache-2.0
+#include "accel/copy_queue.h"
+
+#include "base/clock.h"
+
+#include <algorithm>
+#include <new>
+#include <sched.h>
+#include <string>
+#include <time.h>
+
+namespace dtrain::accel {
+namespace {
+
+constexpr int spins = 2000, yields = 200;
+constexpr int64_t nap = 50 * us, check_interval = 2 * ms;
+
+} // namespace
+
+Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
+                     std::span<const Copy> copies, uint64_t longest) {
+    for (const Copy &copy : copies)
+        for (uint64_t done = 0; done < copy.bytes;) {
+            const uint64_t bytes = std::min(copy.bytes - done, longest);
+            Status s = ops.copy(queue, static_cast<uint8_t *>(copy.dst) + done,
+                                static_cast<const uint8_t *>(copy.src) + done, bytes);
+            if (s != DTRAIN_OK) return s;
+            done += bytes;
+        }
+    return DTRAIN_OK;
+}
+
+Status CopyQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
+                       uint64_t offset, uint64_t longest_copy, Waker &waker) {
+    page_ = page.mem();
+    offset_ = offset;
+    longest_copy_ = longest_copy;
+    waker_ = &waker;
+    word_ = new (page.host() + offset) std::atomic<uint32_t>(0);
+    if (Status s = ops.queue_own(dev, 1, &queue_); s != DTRAIN_OK) return s;
+    ops_ = &ops;
+    return DTRAIN_OK;
+}
+
+void CopyQueue::close() {
+    if (ops_ != nullptr) ops_->queue_free(queue_);
+    ops_ = nullptr;
+}
+
+Status CopyQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
+    std::lock_guard lock(mutex_);
+    batch = ++last_;
+    set_error_text("");
+    const Status status = submit_copies(*ops_, queue_, copies, longest_copy_);
+    for (const Copy &copy : copies) count(copy.bytes);
+    const std::string text = error_text();
+    const Status signalled = ops_->signal(queue_, page_, offset_, batch);
+    if (signalled == DTRAIN_OK) waker_->call_after(*ops_, queue_);
+    if (status != DTRAIN_OK) set_error_text(text.c_str());
+    return status != DTRAIN_OK ? status : signalled;
+}
+
+Status CopyQueue::check() {
+    std::lock_guard lock(mutex_);
+    const Status s = ops_->queue_done(queue_);
+    return s == DTRAIN_IN_PROGRESS ? Status{DTRAIN_OK} : s;
+}
+
+Status CopyQueue::wait(uint32_t batch, int64_t deadline_ns) {
+    Clock &clock = monotonic_clock();
+    int64_t checked_ns = clock.now_ns();
+    for (int i = 0; !passed(batch); i++) {
+        if (i < spins) continue;
+        const int64_t now_ns = clock.now_ns();
+        if (now_ns >= deadline_ns)
+            return fail(DTRAIN_ERR_TIMEOUT,
+                        "timed out; the accelerator has not finished copying yet");
+        if (now_ns - checked_ns >= check_interval) {
+            checked_ns = now_ns;
+            if (Status s = check(); s != DTRAIN_OK) return s;
+        }
+        if (i < spins + yields) {
+            sched_yield();
+            continue;
+        }
+        const timespec t = {0, nap};
+        nanosleep(&t, nullptr);
+    }
+    return DTRAIN_OK;
+}
+
+void CopyQueue::drain(int64_t deadline_ns) {
+    if (ops_ == nullptr) return;
+    uint32_t batch = 0;
+    {
+        std::lock_guard lock(mutex_);
+        batch = last_;
+    }
+    (void)wait(batch, deadline_ns);
+}
+
+} // namespace dtrain::accel

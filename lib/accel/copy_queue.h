@@ -1,0 +1,62 @@
+// A queue of an accelerator that copies for the library.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/pinned_memory.h"
+#include "accel/waker.h"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+namespace dtrain::accel {
+
+struct Copy { // device addresses, also of pinned memory
+    void *dst = nullptr;
+    const void *src = nullptr;
+    uint64_t bytes = 0;
+};
+
+// Puts copies into a queue, in pieces that it takes.
+Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
+                     std::span<const Copy> copies, uint64_t longest);
+
+// Batches of copies, done in order. The queue stores the number of the last batch that is done into
+// a word, so that looking at it costs no call of the driver.
+class CopyQueue { // thread-safe
+  public:
+    // page: holds the word at this offset; outlives the queue, as dev does. waker: is told of each
+    // batch that is done.
+    Status open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
+                uint64_t offset, uint64_t longest_copy, Waker &waker);
+    ~CopyQueue() { close(); }
+    void close();
+
+    // Submits a batch; never waits. Its number is set even on failure: some of the copies may be in
+    // flight until it has passed.
+    Status submit(std::span<const Copy> copies, uint32_t &batch);
+    // Whether this batch and all before it are done.
+    bool passed(uint32_t batch) const {
+        return int32_t(word_->load(std::memory_order_acquire) - batch) >= 0;
+    }
+    // OK while the queue goes on; else what has happened to the accelerator.
+    Status check();
+    // Sleeps until the batch has passed. TIMEOUT: at the deadline (monotonic_clock()).
+    Status wait(uint32_t batch, int64_t deadline_ns);
+    void count(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); } // copied so far
+    void drain(int64_t deadline_ns);                                          // of all batches
+
+  private:
+    const dtrain_dv_ops_t *ops_ = nullptr;
+    dtrain_dv_mem_t *page_ = nullptr;
+    uint64_t offset_ = 0, longest_copy_ = 0;
+    Waker *waker_ = nullptr;
+    std::atomic<uint32_t> *word_ = nullptr;
+    std::mutex mutex_; // of all calls on the queue
+    dtrain_dv_queue_t *queue_ = nullptr;
+    uint32_t last_ = 0; // batch
+    std::atomic<uint64_t> bytes_{0};
+};
+
+} // namespace dtrain::accel

@@ -1,0 +1,65 @@
+// An opened accelerator, and the kind of memory that an address is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/copy_queue.h"
+#include "accel/host.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dtrain::accel {
+
+// A device of a plugin with the library's own queues on it and memory for copies.
+class Domain {
+  public:
+    struct Config {
+        uint64_t keep = 0;      // most bytes of pinned memory that are kept for reuse
+        Waker *waker = nullptr; // outlives the domain
+    };
+    // ops and host outlive the domain.
+    static Status open(const dtrain_dv_ops_t &ops, const Host &host, const std::string &name,
+                       const dtrain_dv_attr_t &attr, const Config &config,
+                       std::unique_ptr<Domain> &out);
+    ~Domain(); // waits for copies in flight, at most 10 s
+    Domain(const Domain &) = delete;
+    Domain &operator=(const Domain &) = delete;
+
+    const std::string &name() const { return name_; }
+    const dtrain_dv_attr_t &attr() const { return attr_; }
+    const dtrain_dv_ops_t &ops() const { return ops_; }
+    dtrain_dv_dev_t *dev() const { return dev_; }
+    PinnedPool &pinned() { return *pool_; }
+    const Config &config() const { return config_; }
+    // Two, so that results never wait behind the input of other operations.
+    CopyQueue &to_host() { return to_host_; }
+    CopyQueue &to_device() { return to_device_; }
+    const CopyQueue &to_host() const { return to_host_; }
+    const CopyQueue &to_device() const { return to_device_; }
+
+  private:
+    Domain(const dtrain_dv_ops_t &ops, const std::string &name, const dtrain_dv_attr_t &attr,
+           const Config &config)
+        : ops_(ops), name_(name), attr_(attr), config_(config) {}
+
+    const dtrain_dv_ops_t &ops_;
+    const std::string name_;
+    const dtrain_dv_attr_t attr_;
+    const Config config_;
+    dtrain_dv_dev_t *dev_ = nullptr;
+    std::unique_ptr<PinnedBlock> words_;
+    std::optional<PinnedPool> pool_;
+    CopyQueue to_host_, to_device_;
+};
+
+// Where a buffer lies.
+struct Where {
+    Domain *domain = nullptr; // nullptr: in memory that the host can access
+    void *address = nullptr;  // by which the domain's device reaches it
+};
+
+// A plugin may fail without setting a text; the text of an older failure must not be used for it.
+// Adds the accelerator's name and the operation.
+Status explain(Status status, const char *name, const char *operation);
+
+} // namespace dtrain::accel

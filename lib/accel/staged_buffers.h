@@ -1,0 +1,75 @@
+// Host memory in place of an operation's buffers that lie on accelerators.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/domains.h"
+#include "accel/stream_work.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dtrain::accel {
+
+// A part of a buffer, in bytes.
+struct Extent {
+    uint64_t offset = 0, bytes = 0;
+};
+
+// An operation runs on these copies: fetched before it, stored after it. So every transport and
+// way serves accelerators, and results are the same bits as for host memory. One thread at a time.
+class StagedBuffers {
+  public:
+    explicit StagedBuffers(Domains &domains) : domains_(domains) { domains_.hold(); }
+    // Memory that a copy may still use stays until its accelerator is closed.
+    ~StagedBuffers();
+    StagedBuffers(const StagedBuffers &) = delete;
+    StagedBuffers &operator=(const StagedBuffers &) = delete;
+
+    // Adds a buffer of `bytes` on an accelerator, of which the operation reads `inputs` and writes
+    // `outputs`. host: the memory in its place, with undefined contents.
+    Status add(const Where &where, uint64_t bytes, std::vector<Extent> inputs,
+               std::vector<Extent> outputs, uint8_t *&host);
+    bool empty() const { return buffers_.empty(); }
+    bool has_outputs() const;
+
+    // Copies all inputs to the host.
+    Status begin_fetch();
+    // The same in order of a stream of the program's, which then waits until begin_store() or
+    // release(), and copies all outputs.
+    Status begin_on(void *stream);
+    bool on_stream() const { return stream_ != nullptr; }
+    void release(); // lets the stream go on, if there is one
+    bool is_fetched() const { return stream_ ? stream_->is_ready() : passed(&Buffer::fetched); }
+    Status check_fetch(); // OK while the accelerators go on
+    Status await_fetched(int64_t until_ns);
+    // Copies all outputs back, or of each buffer only the first `most` bytes of its outputs.
+    Status begin_store(uint64_t most);
+    bool is_stored() const { return stream_ ? stream_->is_finished() : passed(&Buffer::stored); }
+    Status check_store();
+    Status await_stored(int64_t until_ns);
+
+  private:
+    struct Batch { // of copies
+        CopyQueue *queue = nullptr;
+        uint32_t number = 0;
+        bool passed() const { return queue == nullptr || queue->passed(number); }
+    };
+    struct Buffer {
+        Domain *domain;
+        uint8_t *device;
+        std::unique_ptr<PinnedBlock> block;
+        std::vector<Extent> inputs, outputs;
+        Batch fetched = {}, stored = {}; // the last copies of its block
+    };
+    bool passed(Batch Buffer::*batch) const;
+    Status check(Batch Buffer::*batch, const char *what);
+    Status await(Batch Buffer::*batch, const char *what, int64_t until_ns);
+    static void add_inputs(const Buffer &buffer, std::vector<Copy> &copies);
+    static void add_outputs(const Buffer &buffer, uint64_t most, std::vector<Copy> &copies);
+
+    Domains &domains_;
+    std::vector<Buffer> buffers_; // few
+    std::shared_ptr<StreamWork> stream_;
+};
+
+} // namespace dtrain::accel

@@ -1,0 +1,125 @@
+// Runs operations whose buffers lie on accelerators, on copies of the buffers in host memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/staged_buffers.h"
+#include "api/handles.h"
+#include "base/clock.h"
+#include "engine/landing.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace dtrain::api {
+
+using Staged = std::shared_ptr<accel::StagedBuffers>; // nullptr: no buffer is on an accelerator
+
+// Finds out which buffers of an operation lie on accelerators, and puts host memory in their place.
+// Without accelerators in the process a call costs a load and a branch.
+class Staging {
+  public:
+    explicit Staging(dtrain_context *context) : context_(context) {}
+
+    // Each replaces the pointer if need be. bytes: what the operation may read or write.
+    Status reads(const void *&address, uint64_t bytes) {
+        return may_stage() ? stage(address, bytes, true, false) : Status{DTRAIN_OK};
+    }
+    Status writes(void *&address, uint64_t bytes) {
+        return may_stage() ? stage_result(address, bytes, false) : Status{DTRAIN_OK};
+    }
+    Status updates(void *&address, uint64_t bytes) {
+        return may_stage() ? stage_result(address, bytes, true) : Status{DTRAIN_OK};
+    }
+    // A send and a receive buffer, which may be the same.
+    Status both(const void *&send, void *&recv, uint64_t bytes);
+    // The buffers of a collective.
+    Status call(const collectives::Communicator &comm, collectives::Call &call);
+
+    const Staged &staged() const { return staged_; }
+
+  private:
+    bool may_stage() const { return context_->domains.any(); }
+    Status stage(const void *&address, uint64_t bytes, bool reads, bool writes);
+    Status stage_result(void *&address, uint64_t bytes, bool reads);
+    Status add(const accel::Where &where, uint64_t bytes, std::vector<accel::Extent> inputs,
+               std::vector<accel::Extent> outputs, uint8_t *&host);
+    Status one_memory(const collectives::CollectiveSpec &spec, const accel::Where &send,
+                      const accel::Where &recv, collectives::Call &call);
+
+    dtrain_context *const context_;
+    Staged staged_;
+};
+
+// When an operation is posted: once its input is copied (the call waits for that), or at once, with
+// a gate before its work, by operations that heed gates.
+enum class Begin { copied, gated };
+
+// The stream of op_params.
+struct Stream {
+    bool given = false;
+    void *handle = nullptr;
+};
+Stream stream_of(const dtrain_op_params_t *params); // which may be NULL
+
+struct How {
+    Begin when = Begin::copied;
+    engine::Landing::Results results = engine::Landing::Results::all;
+    Stream stream = {}; // given only with `gated`
+};
+
+// How long an operation with this timeout may take; negative: no limit.
+int64_t time_limit_of(const dtrain_context &context, int64_t timeout_ns);
+int64_t deadline_of(const dtrain_context &context, int64_t timeout_ns); // on monotonic_clock()
+
+// Ends a blocking operation, which has run with the request `inner`: its results go to the
+// accelerators.
+void end_blocking(accel::StagedBuffers &staged, engine::Landing::Results results,
+                  const engine::Request &inner, engine::Request &outer, int64_t deadline_ns);
+
+// Posts the operation on the copies, as post_staged().
+template <class Post>
+Status post_on_copies(dtrain_context *context, const Staged &staged,
+                      collectives::CallOptions options, const How &how, Post &&post) {
+    const int64_t deadline_ns = deadline_of(*context, options.timeout_ns);
+    const bool on_stream = how.stream.given;
+    if (Status s = on_stream ? staged->begin_on(how.stream.handle) : staged->begin_fetch();
+        s != DTRAIN_OK)
+        return s;
+    engine::Request *const request = options.request;
+    if (options.blocking || how.when == Begin::copied) {
+        if (Status s = staged->await_fetched(deadline_ns); s != DTRAIN_OK) return s;
+        const int64_t now_ns = context->agent->clock().now_ns();
+        if (options.timeout_ns > 0) options.timeout_ns = std::max<int64_t>(deadline_ns - now_ns, 1);
+    }
+    if (options.blocking) {
+        engine::Request inner;
+        options.request = &inner;
+        const Status s = post(options);
+        if (s == DTRAIN_OK) end_blocking(*staged, how.results, inner, *request, deadline_ns);
+        return s;
+    }
+    // A stream gets there when the program's work before it is done.
+    request->landing = new engine::Landing(request, *context->agent, staged, how.results,
+                                           on_stream ? INT64_MAX : deadline_ns,
+                                           time_limit_of(*context, options.timeout_ns));
+    if (how.when == Begin::gated) request->gate = request->landing;
+    const Status s = post(options);
+    if (s != DTRAIN_OK) {
+        request->gate = nullptr;
+        staged->release();
+        request->landing->dispose();
+    }
+    return s;
+}
+
+// Calls post(options), as run_operation() does, for an operation that uses the copies, if there are
+// any.
+template <class Post>
+Status post_staged(dtrain_context *context, const Staged &staged,
+                   const collectives::CallOptions &options, const How &how, Post &&post) {
+    if (staged == nullptr) [[likely]]
+        return post(options);
+    return post_on_copies(context, staged, options, how, post);
+}
+
+} // namespace dtrain::api

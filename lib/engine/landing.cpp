@@ -1,0 +1,82 @@
+// Copies results to accelerators, and completes the request when they are there.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/landing.h"
+
+namespace dtrain::engine {
+namespace {
+
+constexpr uint32_t looks_per_check = 256; // asking the accelerator's library costs more than a look
+
+} // namespace
+
+Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
+                 Results results, int64_t input_until_ns, int64_t result_limit_ns)
+    : Operation(completed), agent_(agent), buffers_(std::move(buffers)), results_(results),
+      input_until_ns_(input_until_ns) {
+    polled = true;
+    time_limit_ns = result_limit_ns;
+}
+
+Status Landing::look() {
+    if (buffers_->is_fetched()) return DTRAIN_OK;
+    if (agent_.now() >= input_until_ns_) return buffers_->await_fetched(input_until_ns_);
+    if (++looks_ % looks_per_check != 0) return DTRAIN_IN_PROGRESS;
+    const Status s = buffers_->check_fetch();
+    return s == DTRAIN_OK ? Status{DTRAIN_IN_PROGRESS} : s;
+}
+
+Status Landing::wait(int64_t until_ns) {
+    if (!buffers_->on_stream()) return buffers_->await_fetched(until_ns);
+    return dtrain::fail(
+        DTRAIN_ERR_UNSUPPORTED,
+        "stream: scaled reductions, and averages of f16 and integers over messages, "
+        "need their input at once; synchronize the stream and leave stream_type 0");
+}
+
+bool Landing::begin(Outcome &outcome) {
+    Status s = outcome.status;
+    if (s != DTRAIN_OK) buffers_->release();
+    if (s == DTRAIN_OK && (buffers_->has_outputs() || buffers_->on_stream())) {
+        s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
+        if (s == DTRAIN_OK) {
+            outcome_ = outcome;
+            // The operation may have been canceled until now.
+            if (request->cancellable != nullptr) request->cancellable = this;
+            Agent &agent = agent_;   // once it is posted, another thread may end it
+            agent.post_inside(this); // the caller may hold the lock
+            if (!agent.has_poller()) agent.call_helper();
+            return true;
+        }
+        outcome.status = s;
+        request->set_error(error_text());
+    }
+    dispose();
+    return false;
+}
+
+int Landing::advance(Agent &agent) {
+    if (buffers_->is_stored()) {
+        end(agent, DTRAIN_OK);
+        return 1;
+    }
+    if (++looks_ % looks_per_check == 0)
+        if (Status s = buffers_->check_store(); s != DTRAIN_OK) end(agent, s);
+    return 0;
+}
+
+void Landing::timed_out(Agent &agent) {
+    end(agent, dtrain::fail(DTRAIN_ERR_TIMEOUT,
+                            "timed out; the accelerator has not finished copying the result yet"));
+}
+
+void Landing::end(Agent &agent, Status status) {
+    outcome_.status = status;
+    agent.finish(this, outcome_, error_text());
+}
+
+void Landing::dispose() {
+    request->landing = nullptr;
+    delete this;
+}
+
+} // namespace dtrain::engine

@@ -1,0 +1,53 @@
+// Begin and end of an operation whose buffers lie on accelerators.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/staged_buffers.h"
+#include "engine/agent.h"
+
+#include <memory>
+
+namespace dtrain::engine {
+
+// Belongs to a request whose operation runs on staged buffers. The operation begins when its input
+// has been copied; when it completes the request, the landing first copies the results to the
+// accelerator, and then completes it.
+class Landing final : public Operation, public Gate {
+  public:
+    // How much of the results there is: all, or as many bytes as the outcome says (messages).
+    enum class Results { all, received };
+    // input_until_ns: when the input must be there. result_limit_ns: for the copies of the results;
+    // negative: none.
+    Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
+            Results results, int64_t input_until_ns, int64_t result_limit_ns);
+    // Not in the request's memory, where the operation lives.
+    static void *operator new(size_t bytes) { return ::operator new(bytes); }
+    static void operator delete(void *memory) { ::operator delete(memory); }
+
+    // Gate: for operations that are posted while the input is still being copied.
+    Status look() override;
+    Status wait(int64_t until_ns) override;
+
+    // Called by Request::complete(). True: the results are on their way, and the request completes
+    // later. False: there are none, or they cannot be copied (then `outcome` and the request's
+    // text say why); the landing is gone. Never waits.
+    bool begin(Outcome &outcome);
+
+    void start(Agent &agent) override { agent.wake(this); }
+    int advance(Agent &agent) override;
+    void fail(Agent &, const Outcome &, const char *) override {} // too late: it ends by itself
+    void timed_out(Agent &agent) override;
+    void dispose() override;
+
+  private:
+    ~Landing() override = default;
+    void end(Agent &agent, Status status);
+
+    Agent &agent_;
+    const std::shared_ptr<accel::StagedBuffers> buffers_;
+    const Results results_;
+    const int64_t input_until_ns_;
+    Outcome outcome_;
+    uint32_t looks_ = 0;
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,341 @@
+// The control protocol's state machines: what members say to a coordinator, a coordinator to a
+// member, newcomers to both, in any order and at any time.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Input: the kind of job, then steps. A Received carries a flatbuffer as it comes from a
+// connection, or a message of `likely` with a few fields from the input.
+#include "tests/fuzz/fuzz.h"
+
+#include "cluster/control/node.h"
+
+#include <set>
+#include <utility>
+
+using namespace dtrain;
+using namespace dtrain::cluster;
+using fuzz::Bytes;
+
+namespace {
+
+enum class Step : uint8_t {
+    time,
+    accepted,
+    dialled,
+    dial_failed,
+    likely,
+    raw,
+    closed,
+    turned_away,
+    post,
+    count
+};
+constexpr size_t most_actions = 100'000; // of one event
+
+wire::Peer peer_of(int32_t member, int32_t workers) {
+    wire::Peer peer;
+    peer.role = member < workers ? 0 : 1;
+    peer.index = member < workers ? member : member - workers;
+    peer.host = "host";
+    peer.listener = "10.0.0.1:" + std::to_string(7000 + member);
+    return peer;
+}
+
+struct Rig {
+    Rig(bool coordinates, bool elastic, bool newcomer)
+        : settings(make(coordinates, elastic, newcomer)), node(settings) {
+        take(node.start(now));
+    }
+    static Settings make(bool coordinates, bool elastic, bool newcomer) {
+        Settings s;
+        s.identity.index = coordinates ? 0 : 1;
+        s.identity.workers = 3;
+        s.identity.servers = 1;
+        s.identity.elastic = s.elastic = elastic;
+        s.identity.newcomer = newcomer && elastic && !coordinates;
+        s.heartbeat_interval = 250 * ms;
+        s.heartbeat_timeout = second;
+        s.join_deadline = 10 * second;
+        s.job = 42;
+        s.self = peer_of(s.identity.index, 3);
+        return s;
+    }
+    void step(Event event) { take(node.step(std::move(event), now)); }
+    void take(Actions actions) {
+        FUZZ_REQUIRE(actions.size() < most_actions);
+        for (const Action &action : actions) {
+            if (const auto *send = std::get_if<Send>(&action)) {
+                FUZZ_REQUIRE(send->message != nullptr);
+                if (send->message == last) continue; // to all
+                last = send->message;
+                // What is sent is what its receiver accepts.
+                wire::Message message;
+                FUZZ_REQUIRE(wire::decode(wire::encode(*send->message), message) == DTRAIN_OK);
+            } else if (const auto *close = std::get_if<Close>(&action)) {
+                links.erase(close->link);
+            } else if (const auto *dial = std::get_if<Dial>(&action)) {
+                dials.push_back(dial->link);
+            }
+        }
+    }
+    Link some_link(uint8_t number) const {
+        if (links.empty()) return number;
+        auto at = links.begin();
+        std::advance(at, number % links.size());
+        return *at;
+    }
+
+    int64_t now = second;
+    Settings settings;
+    Node node;
+    std::shared_ptr<const wire::Message> last;
+    std::set<Link> links; // open
+    std::vector<Link> dials;
+    Link next_accepted = 2;
+};
+
+std::vector<int32_t> some_members(fuzz::Input &in) {
+    std::vector<int32_t> members;
+    for (uint8_t bits = in.byte(), m = 0; m < 5; m++)
+        if (bits & (1 << m)) members.push_back(m);
+    if (members.empty()) members.push_back(0);
+    return members;
+}
+
+wire::Gone some_gone(fuzz::Input &in) {
+    wire::Gone gone{in.byte(), in.byte() % 5, in.byte() % 2 == 1, "gone"};
+    gone.silent = in.byte() % 2 == 1;
+    gone.moved = in.byte() % 2 == 1;
+    return gone;
+}
+
+wire::Message likely(const Rig &rig, fuzz::Input &in) {
+    const uint64_t group = in.byte();
+    switch (in.byte() % std::variant_size_v<wire::Message>) {
+    case 0: {
+        wire::Join join;
+        join.workers = 3, join.servers = 1;
+        const uint8_t member = in.byte();
+        join.self = peer_of(member % 4, 3);
+        join.newcomer = member >= 128;
+        join.generation = in.byte() % 2;
+        if (member >= 240) join.workers = 1 + in.byte();
+        return join;
+    }
+    case 1: return wire::Waiting{group % 2 ? "waiting" : ""};
+    case 2: {
+        wire::Roster roster{rig.settings.job, 1, uint32_t(in.byte() % 4), 4, {}};
+        for (int32_t m = int32_t(roster.first); m < 4 && roster.members.size() < 1 + group % 4; m++)
+            roster.members.push_back(peer_of(m, 3));
+        if (group >= 200) roster.total = roster.first + 1 + in.byte();
+        return roster;
+    }
+    case 3: return wire::Heartbeat{in.byte()};
+    case 4: return wire::Leave{group % 2 == 1};
+    case 5: return wire::Over{group % 2 ? DTRAIN_ERR_BUSY : DTRAIN_ERR_PEER, "over"};
+    case 6: return some_gone(in);
+    case 7:
+        return wire::GroupFailed{group,    some_members(in),  DTRAIN_ERR_PEER,
+                                 "failed", in.byte() % 5 - 1, in.byte()};
+    case 8:
+        return wire::Calls{group,
+                           some_members(in),
+                           in.byte() % 2 == 1,
+                           {{1, 2, 0}, {2, in.byte(), 0}},
+                           in.byte() % 2 == 1};
+    case 9: return wire::CallsWanted{group};
+    case 10: return wire::RankBehind{group, in.byte() % 5, in.byte()};
+    case 11: return wire::Relay{in.byte() % 5, in.byte() % 5, in.byte(), in.bytes(8)};
+    case 12: {
+        wire::GroupRequest request;
+        request.group = group;
+        request.members = some_members(in);
+        request.used[0] = in.byte();
+        request.timeout_ns = in.byte() * ms;
+        request.serial = 1 + in.byte();
+        request.kind = wire::GroupKind(in.byte() % 2);
+        request.held = in.byte() % 3 - 1;
+        request.round = in.byte();
+        return request;
+    }
+    case 13: {
+        wire::GroupReply reply;
+        reply.group = group;
+        reply.members = some_members(in);
+        reply.serials.assign(reply.members.size(), 1 + in.byte() % 3);
+        reply.status = in.byte() % 2 ? DTRAIN_ERR_TIMEOUT : DTRAIN_OK;
+        reply.again = in.byte() % 2 == 1;
+        return reply;
+    }
+    case 14: {
+        wire::Rejoin rejoin{rig.settings.job, in.byte(), in.byte() % 4, {}, {}, {}};
+        if (group % 2) rejoin.gone.push_back(some_gone(in));
+        return rejoin;
+    }
+    case 15: return wire::Welcome{in.byte(), {some_gone(in)}};
+    case 16: return wire::Deposed{in.byte()};
+    case 17:
+        return wire::ReformRequest{group,          some_members(in),  in.byte(),
+                                   in.byte() * ms, "10.0.0.1:1",      1 + in.byte() % 4,
+                                   in.byte() % 8,  in.byte() % 2 == 1};
+    case 18: {
+        wire::Moved moved;
+        moved.group = group;
+        moved.attempt = in.byte();
+        moved.workers = some_members(in);
+        if (in.byte() % 2) moved.workers.push_back(wire::Moved::newcomer), moved.number = 0;
+        moved.place = "10.0.0.1:1";
+        moved.generation = in.byte();
+        return moved;
+    }
+    default: return wire::Newcomers{in.byte()};
+    }
+}
+
+void act(Rig &rig, fuzz::Input &in) {
+    const Step step = Step(in.byte() % uint8_t(Step::count));
+    switch (step) {
+    case Step::time: {
+        const uint8_t how = in.byte();
+        const int64_t due = rig.node.next_deadline();
+        FUZZ_REQUIRE(due > 0);
+        if (how < 128 && due != INT64_MAX)
+            rig.now = std::max(rig.now, due);
+        else
+            rig.now += how * 10 * ms;
+        return rig.step(Tick{});
+    }
+    case Step::accepted: {
+        const Link link = std::exchange(rig.next_accepted, rig.next_accepted + 2);
+        rig.links.insert(link);
+        const uint8_t member = in.byte();
+        return rig.step(Accepted{link, member < 240 ? member % 5 : Identity::newcomer_number,
+                                 "10.0.0.9", "10.0.0.1"});
+    }
+    case Step::dialled:
+    case Step::dial_failed: {
+        if (rig.dials.empty()) return;
+        const uint8_t how = in.byte();
+        const Link link = rig.dials.back();
+        rig.dials.pop_back();
+        if (step == Step::dialled) {
+            rig.links.insert(link);
+            return rig.step(Dialled{link, "10.0.0.1:7000"});
+        }
+        return rig.step(DialFailed{link, how % 4 ? DTRAIN_ERR_PEER : DTRAIN_ERR_AUTH, how % 2 == 1,
+                                   "cannot be reached"});
+    }
+    case Step::likely:
+    case Step::raw: {
+        const Link link = rig.some_link(in.byte());
+        wire::Message message;
+        if (step == Step::likely) {
+            if (wire::decode(wire::encode(likely(rig, in)), message) != DTRAIN_OK) return;
+        } else if (wire::decode(in.bytes(in.take<uint16_t>() % 1024), message) != DTRAIN_OK) {
+            return;
+        }
+        if (!rig.links.contains(link)) return; // a connection that is closed says nothing
+        return rig.step(Received{link, std::move(message)});
+    }
+    case Step::closed: {
+        const Link link = rig.some_link(in.byte());
+        if (rig.links.erase(link) == 0) return;
+        return rig.step(
+            Closed{link, "closed", in.byte() % 2 ? DTRAIN_ERR_PEER : DTRAIN_ERR_CORRUPT});
+    }
+    case Step::turned_away:
+        return rig.step(TurnedAway{in.byte() % 6 - 1, "10.0.0.9", "wrong secret"});
+    default: {
+        Actions actions;
+        const uint8_t what = in.byte();
+        uint32_t number = 0;
+        if (what % 4 == 0) {
+            wire::GroupRequest request;
+            request.members = some_members(in);
+            request.timeout_ns = second;
+            (void)rig.node.ask(std::move(request), number, rig.now, actions);
+        } else if (what % 4 == 1) {
+            wire::ReformRequest request;
+            request.members = some_members(in);
+            request.timeout_ns = second;
+            (void)rig.node.reform(std::move(request), number, rig.now, actions);
+        } else if (what % 4 == 2) {
+            (void)rig.node.post(wire::Relay{1, in.byte() % 4, 0, {1}}, rig.now, actions);
+        } else {
+            rig.take(rig.node.leave(what >= 128));
+        }
+        return rig.take(std::move(actions));
+    }
+    }
+}
+
+} // namespace
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz::Input in(data, size);
+    const uint8_t kind = in.byte();
+    Rig rig((kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
+    for (int steps = 0; !in.empty() && steps < 200; steps++) act(rig, in);
+    return 0;
+}
+
+std::vector<Bytes> fuzz::seeds() {
+    const auto say = [](Made &made, uint8_t link, uint8_t group, uint8_t kind,
+                        std::initializer_list<uint8_t> fields = {}) {
+        made.byte(uint8_t(Step::likely)).byte(link).byte(group).byte(kind).all(fields);
+    };
+    const auto tick = [](Made &made, uint8_t how = 0) { made.byte(uint8_t(Step::time)).byte(how); };
+    std::vector<Bytes> out;
+    for (const uint8_t elastic : {0, 2}) {
+        Made joining; // three join rank 0; then all kinds of messages, a lost member, the end
+        joining.byte(uint8_t(1 | elastic));
+        for (uint8_t member = 1; member < 4; member++) {
+            joining.byte(uint8_t(Step::accepted)).byte(member);
+            say(joining, uint8_t(member - 1), 0, 0, {member, 0});
+        }
+        tick(joining);
+        say(joining, 0, 0, 3, {1});
+        say(joining, 0, 1, 12, {15, 0, 100, 0, 0, 1, 0});
+        say(joining, 1, 1, 7, {7, 1, 2});
+        say(joining, 1, 1, 8, {7, 1, 3, 0});
+        say(joining, 0, 1, 11, {1, 2, 3, 1, 2, 3, 4, 5, 6, 7, 8});
+        say(joining, 0, 1, 17, {7, 0, 100, 1, 0, 0});
+        joining.byte(uint8_t(Step::post)).byte(0).byte(15);
+        joining.byte(uint8_t(Step::post)).byte(1).byte(7);
+        joining.byte(uint8_t(Step::closed)).byte(1).byte(1);
+        for (int i = 0; i < 5; i++) tick(joining, 100);
+        say(joining, 0, 0, 4);
+        out.push_back(joining);
+
+        Made member; // rank 1 joins, loses rank 0, and seeks another coordinator
+        member.byte(elastic).byte(uint8_t(Step::dialled)).byte(0);
+        say(member, 0, 0, 1);
+        say(member, 0, 3, 2, {0});
+        say(member, 0, 0, 3, {1});
+        say(member, 0, 0, 6, {1, 2, 0, 0, 0});
+        say(member, 0, 0, 13, {7, 1, 0, 0});
+        member.byte(uint8_t(Step::closed)).byte(0).byte(1);
+        tick(member);
+        member.byte(uint8_t(Step::dial_failed)).byte(1);
+        tick(member);
+        member.byte(uint8_t(Step::accepted)).byte(2);
+        say(member, 0, 1, 14, {1, 2, 1, 0, 0, 0, 0});
+        for (int i = 0; i < 5; i++) tick(member, 200);
+        out.push_back(member);
+    }
+    Made newcomer;
+    newcomer.byte(6).byte(uint8_t(Step::dialled)).byte(0);
+    say(newcomer, 0, 0, 1);
+    say(newcomer, 0, 0, 18, {1, 3, 1, 1});
+    tick(newcomer);
+    out.push_back(newcomer);
+    Made refused;
+    refused.byte(0).byte(uint8_t(Step::dial_failed)).byte(1);
+    tick(refused);
+    refused.byte(uint8_t(Step::dialled)).byte(0);
+    say(refused, 0, 1, 5);
+    tick(refused);
+    refused.byte(uint8_t(Step::dialled)).byte(0);
+    say(refused, 0, 0, 5);
+    out.push_back(refused);
+    return out;
+}

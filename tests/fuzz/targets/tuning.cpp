@@ -1,0 +1,62 @@
+// Tuning files: what another job has measured, or anybody has written.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Input: whether the checksum is computed here, then the file (without its last line, if it is).
+#include "tests/fuzz/fuzz.h"
+
+#include "collectives/cost/tuning.h"
+#include "wire/crc32c.h"
+
+#include <cmath>
+
+using namespace dtrain;
+using namespace dtrain::collectives;
+using fuzz::Bytes;
+
+namespace {
+
+constexpr std::string_view last_line = "crc32c = ";
+
+Tuning some_tuning() {
+    Tuning tuning;
+    tuning.machine = {"A processor", "shm+tcp", 2, 1'000'000'000, 4, 2};
+    tuning.model.latency_ns = 1500;
+    tuning.exchange_bytes = 1 << 20;
+    tuning.chunk_bytes = 1 << 16;
+    tuning.eager_bytes = 16 << 10;
+    return tuning;
+}
+
+} // namespace
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz::Input in(data, size);
+    const bool finish = in.byte() == 0;
+    const Bytes bytes = in.rest();
+    std::string text(bytes.begin(), bytes.end());
+    if (finish) {
+        char sum[16];
+        std::snprintf(sum, sizeof sum, "%08x\n", wire::crc32c(text.data(), text.size()));
+        text += std::string(last_line) + sum;
+    }
+    Tuning tuning;
+    if (parse_tuning(text, tuning) != DTRAIN_OK) return 0;
+    for (const double value :
+         {tuning.model.latency_ns, tuning.model.overhead_ns, tuning.model.ns_per_byte})
+        FUZZ_REQUIRE(std::isfinite(value) && value >= 0);
+    FUZZ_REQUIRE(tuning.machine.ranks >= 2 && tuning.chunk_bytes >= 4096);
+    Tuning again;
+    const std::string once = to_text(tuning);
+    FUZZ_REQUIRE(once.size() > max_tuning_bytes || parse_tuning(once, again) == DTRAIN_OK);
+    FUZZ_REQUIRE(once.size() > max_tuning_bytes || to_text(again) == once);
+    FUZZ_REQUIRE(difference(tuning.machine, tuning.machine).empty());
+    (void)difference(tuning.machine, some_tuning().machine);
+    return 0;
+}
+
+std::vector<Bytes> fuzz::seeds() {
+    const std::string text = to_text(some_tuning());
+    std::string body = text.substr(0, text.rfind(last_line)), older = body;
+    older.replace(older.find("2\n"), 1, "1");
+    return {Made().byte(0).all(body), Made().byte(1).all(text), Made().byte(0).all(older)};
+}

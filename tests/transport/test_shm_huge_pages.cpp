@@ -1,0 +1,83 @@
+// A kernel that takes long to find huge pages keeps nobody waiting.
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+#include "shm/huge_pages.h"
+
+#include <atomic>
+#include <chrono>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace dtrain;
+
+namespace {
+
+constexpr uint64_t size = 2 * shm::huge_page_size;
+
+std::atomic<bool> is_slow{false};
+std::atomic<int> calls{0}, running{0};
+
+struct Memory {
+    tp::Fd fd{memfd_create("test", MFD_CLOEXEC)};
+    std::byte *room = nullptr, *data = nullptr;
+    Memory() {
+        assert_int_equal(ftruncate(fd.get(), off_t(size)), 0);
+        void *at = mmap(nullptr, size + shm::huge_page_size, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        assert_ptr_not_equal(at, MAP_FAILED);
+        room = static_cast<std::byte *>(at);
+        const auto begin = reinterpret_cast<uintptr_t>(at) + shm::huge_page_size - 1;
+        data = reinterpret_cast<std::byte *>(begin / shm::huge_page_size * shm::huge_page_size);
+        assert_ptr_not_equal(
+            mmap(data, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0),
+            MAP_FAILED);
+    }
+    ~Memory() { munmap(room, size + shm::huge_page_size); }
+};
+
+void wait_until(const auto &is_so) {
+    while (!is_so()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void a_slow_kernel_is_left_alone(void **) {
+    const Memory memory;
+    shm::take_huge_pages(memory.fd, memory.data, size);
+    wait_until([] { return running == 0; }); // the machine may be busy
+    assert_int_equal(calls, 1);
+    is_slow = true;
+    shm::take_huge_pages(memory.fd, memory.data, size); // returns
+    wait_until([] { return calls == 2; });
+    assert_int_equal(running, 1);
+    shm::take_huge_pages(memory.fd, memory.data, size); // does not even ask
+    assert_int_equal(calls, 2);
+    is_slow = false;
+    wait_until([] { return running == 0; });
+    for (int i = 0; i < 1000 && calls == 2; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        shm::take_huge_pages(memory.fd, memory.data, size);
+    }
+    assert_int_equal(calls, 3);
+    wait_until([] { return running == 0; });
+}
+
+} // namespace
+
+// Instead of the C library's.
+extern "C" [[gnu::visibility("default")]] int madvise(void *at, size_t bytes, int advice) noexcept {
+    constexpr int collapse = 25; // MADV_COLLAPSE
+    if (advice == collapse) {
+        running++;
+        calls++;
+        while (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const auto result = int(syscall(SYS_madvise, at, bytes, advice));
+    if (advice == collapse) running--;
+    return result;
+}
+
+int main() {
+    const CMUnitTest tests[] = {cmocka_unit_test(a_slow_kernel_is_left_alone)};
+    return cmocka_run_group_tests_name("huge pages", tests, nullptr, nullptr);
+}

@@ -1,0 +1,73 @@
+// Asks the kernel for huge pages in a thread of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/huge_pages.h"
+
+#include "common/signals.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <sys/mman.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+namespace dtrain::shm {
+namespace {
+
+// Before it collapses pages, the kernel waits for a thread of its own on each core
+// (lru_add_drain_all()). That takes no millisecond, or seconds where programs keep the cores busy,
+// while the caller holds a lock that others need. So it waits no longer than this.
+constexpr std::chrono::milliseconds patience{5};
+
+struct Collapse {
+    std::mutex mutex;
+    std::condition_variable ended;
+    bool is_over = false;
+};
+
+std::atomic<bool> one_is_late{false};
+
+// By the time that it comes to it, the mapping may be gone, and another one there: that one has
+// huge pages then.
+void collapse(std::byte *data, uint64_t size) {
+    const auto its = std::make_shared<Collapse>();
+    const auto run = [its, data, size] {
+        madvise(data, size, MADV_COLLAPSE);
+        std::lock_guard lock(its->mutex);
+        its->is_over = true;
+        one_is_late = false;
+        its->ended.notify_one();
+    };
+    {
+        const tp::SignalsHeld held;
+        std::thread(run).detach(); // this code stays loaded as long as the process lives
+    }
+    std::unique_lock lock(its->mutex);
+    if (!its->ended.wait_for(lock, patience, [&] { return its->is_over; })) one_is_late = true;
+}
+
+} // namespace
+
+// Writes one page of each huge page, for which the kernel allocates the whole huge page: 16 MiB
+// then take 0.8 ms, and 12 ms page by page. Without threads or memory there are small pages.
+void take_huge_pages(const tp::Fd &fd, std::byte *data, uint64_t size) {
+    const uint64_t huge = size / huge_page_size * huge_page_size;
+    if (huge == 0 || one_is_late) return;
+    for (uint64_t at = 0; at < huge; at += huge_page_size)
+        if (pwrite(fd.get(), "", 1, static_cast<off_t>(at)) != 1) return;
+    try {
+        collapse(data, huge);
+    } catch (const std::system_error &) {
+    } catch (const std::bad_alloc &) {
+    }
+}
+
+} // namespace dtrain::shm
