@@ -9,7 +9,7 @@
 namespace dtrain::accel {
 namespace {
 
-constexpr uint64_t page = 4096, line = 64;
+constexpr uint64_t page = 4096, cache_line = 64;
 constexpr int64_t patience = 10 * second;
 
 } // namespace
@@ -35,7 +35,8 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
     if (s == DTRAIN_OK)
         s = made->to_host_.open(ops, made->dev_, *made->words_, 0, longest, *config.waker);
     if (s == DTRAIN_OK)
-        s = made->to_device_.open(ops, made->dev_, *made->words_, line, longest, *config.waker);
+        s = made->to_device_.open(ops, made->dev_, *made->words_, cache_line, longest,
+                                  *config.waker);
     if (s != DTRAIN_OK) return explain(s, name.c_str(), "open");
     out = std::move(made);
     return DTRAIN_OK;

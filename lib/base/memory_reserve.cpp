@@ -10,21 +10,22 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t unit = MemoryReserve::alignment; // pieces and their headers are whole units
+constexpr size_t piece_unit = MemoryReserve::alignment; // pieces and their headers are whole units
 
 // Header before each piece, free or in use.
 struct Piece {
     size_t units = 0;      // including the header
     Piece *next = nullptr; // next free piece, ordered by address
 };
-static_assert(sizeof(Piece) <= unit);
+static_assert(sizeof(Piece) <= piece_unit);
 
 std::mutex mutex;
 constinit Piece *first_free = nullptr;
 constinit bool begun = false;
 
 Piece *end_of(Piece *piece) {
-    return reinterpret_cast<Piece *>(reinterpret_cast<std::byte *>(piece) + piece->units * unit);
+    return reinterpret_cast<Piece *>(reinterpret_cast<std::byte *>(piece) +
+                                     piece->units * piece_unit);
 }
 
 } // namespace
@@ -34,9 +35,9 @@ constinit std::atomic<size_t> MemoryReserve::used_ = 0;
 
 void *MemoryReserve::take(size_t bytes) {
     if (bytes > largest) return nullptr;
-    const size_t wanted = 1 + (std::max<size_t>(bytes, 1) + unit - 1) / unit;
+    const size_t wanted = 1 + (std::max<size_t>(bytes, 1) + piece_unit - 1) / piece_unit;
     std::lock_guard lock(mutex);
-    if (!begun) first_free = new (memory_) Piece{total / unit, nullptr};
+    if (!begun) first_free = new (memory_) Piece{total / piece_unit, nullptr};
     begun = true;
     for (Piece **link = &first_free; *link != nullptr; link = &(*link)->next) {
         Piece *piece = *link;
@@ -49,13 +50,13 @@ void *MemoryReserve::take(size_t bytes) {
             *link = piece->next;
         }
         used_ += wanted;
-        return reinterpret_cast<std::byte *>(piece) + unit;
+        return reinterpret_cast<std::byte *>(piece) + piece_unit;
     }
     return nullptr;
 }
 
 void MemoryReserve::give_back(void *place) {
-    auto *piece = reinterpret_cast<Piece *>(static_cast<std::byte *>(place) - unit);
+    auto *piece = reinterpret_cast<Piece *>(static_cast<std::byte *>(place) - piece_unit);
     std::lock_guard lock(mutex);
     used_ -= piece->units;
     Piece **link = &first_free, *before = nullptr;

@@ -16,7 +16,7 @@ using enum OptionKind;
 #define DTRAIN_CHOICE(name)  "|" #name
 #define DTRAIN_IN_TEXT(name) ", " #name
 
-constexpr OptionSpec table[] = {
+constexpr OptionSpec all_options[] = {
     {"accelerators", "auto", text, 0, 0, nullptr,
      "accelerators whose memory buffers may lie in, by the names of their plugins, as in cuda; "
      "auto: those whose own library the program has loaded when a context or communicator is "
@@ -165,6 +165,6 @@ constexpr OptionSpec table[] = {
 
 } // namespace
 
-std::span<const OptionSpec> option_table() { return table; }
+std::span<const OptionSpec> option_table() { return all_options; }
 
 } // namespace dtrain

@@ -12,7 +12,7 @@ namespace {
 
 // A plain buffer without a destructor, so that it is safe with dlclose() and late in a thread's
 // life.
-thread_local char text[error_text_size];
+thread_local char last_text[error_text_size];
 
 Status close_status(int error) {
     switch (error) {
@@ -33,7 +33,7 @@ Status fail(Status status, const char *format, ...) {
     va_start(args, format);
     std::vsnprintf(fresh, sizeof fresh, format, args);
     va_end(args);
-    std::memcpy(text, fresh, sizeof fresh);
+    std::memcpy(last_text, fresh, sizeof fresh);
     return status;
 }
 
@@ -43,7 +43,7 @@ Status fail_within(Status status, const char *format, ...) {
     va_start(args, format);
     std::vsnprintf(before, sizeof before, format, args);
     va_end(args);
-    std::snprintf(whole, sizeof whole, "%s: %s", before, text);
+    std::snprintf(whole, sizeof whole, "%s: %s", before, last_text);
     set_error_text(whole);
     return status;
 }
@@ -60,15 +60,15 @@ Status fail_errno(int error, const char *format, ...) {
     return close_status(error);
 }
 
-KeptErrorText::KeptErrorText() { std::memcpy(text_, text, sizeof text_); }
+KeptErrorText::KeptErrorText() { std::memcpy(text_, last_text, sizeof text_); }
 
-const char *error_text() { return text; }
+const char *error_text() { return last_text; }
 
 void set_error_text(const char *from) {
-    if (from == text) return;
-    const size_t length = strnlen(from, sizeof text - 1); // text that does not fit is cut
-    std::memcpy(text, from, length);
-    text[length] = 0;
+    if (from == last_text) return;
+    const size_t length = strnlen(from, sizeof last_text - 1); // text that does not fit is cut
+    std::memcpy(last_text, from, length);
+    last_text[length] = 0;
 }
 
 const char *status_name(Status status) {

@@ -14,7 +14,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr size_t buffer_size = 256 << 10;
+constexpr size_t written_at_once = 256 << 10;
 
 // Creates a file like mkostemp(), but with the usual permissions of the process's new files. On
 // failure it returns an empty Fd and sets errno.
@@ -51,7 +51,7 @@ Status Writer::open(const char *path) {
     fd_ = create_beside(path_, name);
     if (!fd_) return fail_errno(errno, "cannot create \"%s\" (for \"%s\")", name.c_str(), path);
     temporary_ = std::move(name);
-    buffer_.reserve(buffer_size);
+    buffer_.reserve(written_at_once);
     return DTRAIN_OK;
 }
 
@@ -87,10 +87,10 @@ void Writer::disown() {
 }
 
 Status Writer::put(const void *data, size_t size) {
-    if (buffer_.size() + size > buffer_size)
+    if (buffer_.size() + size > written_at_once)
         if (Status s = flush(); s != DTRAIN_OK) return s;
     const auto *bytes = static_cast<const uint8_t *>(data);
-    if (size > buffer_size) return write_all(bytes, size);
+    if (size > written_at_once) return write_all(bytes, size);
     buffer_.insert(buffer_.end(), bytes, bytes + size);
     return DTRAIN_OK;
 }

@@ -10,14 +10,14 @@
 namespace dtrain::device {
 namespace {
 
-constexpr uint64_t block = 256;
+constexpr uint64_t looked_at_once = 256;
 
 // A NaN and an infinity have all exponent bits set. The loop has no branch per value, so that
 // compilers vectorize it.
 template <class Bits> uint64_t find(const void *values, uint64_t count, Bits exponent) {
-    Bits bits[block];
-    for (uint64_t at = 0; at < count; at += block) {
-        const uint64_t n = std::min(block, count - at);
+    Bits bits[looked_at_once];
+    for (uint64_t at = 0; at < count; at += looked_at_once) {
+        const uint64_t n = std::min(looked_at_once, count - at);
         std::memcpy(bits, static_cast<const char *>(values) + at * sizeof(Bits), n * sizeof(Bits));
         uint32_t found = 0;
         for (uint64_t i = 0; i < n; ++i) found |= (bits[i] & exponent) == exponent;

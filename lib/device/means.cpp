@@ -13,7 +13,7 @@ namespace dtrain::device {
 namespace {
 
 // Elements processed at a time, so that they stay in the first-level cache.
-constexpr uint64_t block = 256;
+constexpr uint64_t summed_at_once = 256;
 
 template <bool is_signed, class Signed, class Unsigned>
 using Either = std::conditional_t<is_signed, Signed, Unsigned>;
@@ -93,9 +93,9 @@ template <class T> void divide_integers(void *dst, uint64_t count, uint32_t divi
 template <class T>
 void mean_of_integers(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n,
                       uint64_t count) {
-    for (uint64_t begin = 0; begin < count; begin += block) {
-        const uint64_t length = std::min(block, count - begin);
-        Wide<T> sums[block];
+    for (uint64_t begin = 0; begin < count; begin += summed_at_once) {
+        const uint64_t length = std::min(summed_at_once, count - begin);
+        Wide<T> sums[summed_at_once];
         for (uint64_t i = 0; i < length; i++) sums[i] = load<T>(srcs[0], begin + i);
         for (uint32_t k = 1; k < n; k++)
             for (uint64_t i = 0; i < length; i++) sums[i] += load<T>(srcs[k], begin + i);
@@ -143,8 +143,8 @@ void from_sums(void *dst, void *sums, uint64_t count, uint32_t dtype, uint32_t n
     if (dtype != DTRAIN_F16)
         return visit_integer(dtype,
                              [&](auto zero) { from_sums_of<decltype(zero)>(dst, sums, count, n); });
-    for (uint64_t at = 0; at < count; at += block) {
-        const uint64_t length = std::min(block, count - at);
+    for (uint64_t at = 0; at < count; at += summed_at_once) {
+        const uint64_t length = std::min(summed_at_once, count - at);
         float *from = static_cast<float *>(sums) + at;
         scale(from, length, DTRAIN_F32, n);
         narrow(static_cast<char *>(dst) + at * dtype_size(dtype), from, length, dtype);

@@ -12,7 +12,7 @@
 namespace dtrain::engine {
 namespace {
 
-constexpr int64_t longest_sleep = 1 * second;
+constexpr int64_t longest_rest = 1 * second;
 constexpr int64_t helper_spin = 20 * us; // it shares the cores with the program's work
 // A program that waits within this time after posting does not need the helper.
 constexpr int64_t soon = 50 * us;
@@ -79,7 +79,7 @@ bool Helper::poll_agent() {
 bool Helper::rest(Rest how) {
     const bool as_poller = how == Rest::as_poller, dozes = how == Rest::dozing;
     parked_.store(!dozes, std::memory_order_seq_cst);
-    const int64_t longest = as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_sleep;
+    const int64_t longest = as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_rest;
     const bool may_sleep = as_poller ? agent_.begin_sleep() : dozes || !nobody_polls();
     if (may_sleep) {
         pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},

@@ -49,28 +49,29 @@ bool Submissions::wait(std::vector<bool> *reduced) {
 namespace {
 
 constexpr size_t slot_bytes = 128; // of each rank: its text, and at the end the hash of all of it
-constexpr size_t text_bytes = slot_bytes - sizeof(uint64_t);
+constexpr size_t claim_text_bytes = slot_bytes - sizeof(uint64_t);
 
 using Slots = std::vector<char>;
 
 Slots slots_of(const Claim &claim, int32_t rank, int32_t size) {
     Slots slots(slot_bytes * static_cast<size_t>(size));
     char *mine = slots.data() + slot_bytes * static_cast<size_t>(rank);
-    claim.text.copy(mine, text_bytes - 1);
+    claim.text.copy(mine, claim_text_bytes - 1);
     const uint64_t hash = hash_of(claim.text) | 1; // not 0: this rank has come
-    std::memcpy(mine + text_bytes, &hash, sizeof(hash));
+    std::memcpy(mine + claim_text_bytes, &hash, sizeof(hash));
     return slots;
 }
 
 uint64_t hash_in(const char *slot) {
     uint64_t hash = 0;
-    std::memcpy(&hash, slot + text_bytes, sizeof(hash));
+    std::memcpy(&hash, slot + claim_text_bytes, sizeof(hash));
     return hash;
 }
 
 std::string side(const Slots &slots, size_t rank) {
     const char *text = slots.data() + rank * slot_bytes;
-    return "rank " + std::to_string(rank) + " has " + std::string(text, strnlen(text, text_bytes));
+    return "rank " + std::to_string(rank) + " has " +
+           std::string(text, strnlen(text, claim_text_bytes));
 }
 
 struct Outcome {

@@ -84,14 +84,14 @@ class Submit {
     const std::string note_; // what else must be equal on all ranks
 };
 
-constexpr const char *types = "T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1";
+constexpr const char *submitted_types = "T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1";
 
 } // namespace
 
 Definition submit() {
     return define<Submit>("DtrainSubmit", {"tensors: T"}, {"reduced: T"},
-                          {types, "names: list(string) >= 1", "op: int", "priority: int = 0",
-                           "members: string = ''", "note: string = ''"},
+                          {submitted_types, "names: list(string) >= 1", "op: int",
+                           "priority: int = 0", "members: string = ''", "note: string = ''"},
                           same_shapes);
 }
 

@@ -32,6 +32,7 @@ def load(path):
 
 def symbols(objects):
     """(defined names, {undefined name: object that wants it})"""
+    objects = [path for path in objects if not path.endswith(".gch")]  # a precompiled header
     listing = subprocess.run(["nm", "-A", "-g", "-P", *objects], check=True, capture_output=True,
                              text=True).stdout
     defined, wanted = set(), {}

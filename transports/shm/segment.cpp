@@ -39,7 +39,7 @@ Status open_file(const Host &host, const char *directory, Fd &out) {
         if (!out) return fail_errno(host, errno, "memfd_create");
         return DTRAIN_OK;
     }
-    out = Fd(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
+    out = Fd(::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
     if (!out)
         return host.fail(DTRAIN_ERR_CONFIG,
                          "shm: cannot create shared memory in the folder \"%s\" (option "

@@ -5,11 +5,11 @@
 namespace dtrain::tp::sim {
 namespace {
 
-Registration &from(dtrain_tp_mr_t *mr) { return *reinterpret_cast<Registration *>(mr); }
+Registration &registration_of(dtrain_tp_mr_t *mr) { return *reinterpret_cast<Registration *>(mr); }
 
 dtrain_status_t move(dtrain_tp_ep_t *ep, uint32_t kind, const dtrain_tp_iov_t *iov, uint32_t n,
                      uint64_t remote_addr, const void *rkey, uint64_t imm, uint64_t cookie) {
-    Endpoint &endpoint = sim::from(ep);
+    Endpoint &endpoint = from(ep);
     std::lock_guard lock(endpoint.source->network.mutex());
     return guard([&]() -> dtrain_status_t {
         dtrain_status_t status = DTRAIN_OK;
@@ -27,7 +27,7 @@ dtrain_status_t move(dtrain_tp_ep_t *ep, uint32_t kind, const dtrain_tp_iov_t *i
 
 dtrain_status_t mr_reg(dtrain_tp_dev_t *dev, const dtrain_mem_params_t *mem,
                        dtrain_tp_mr_t **mr_p) {
-    Device &device = sim::from(dev);
+    Device &device = from(dev);
     std::lock_guard lock(device.network.mutex());
     if (mem->mem_type != DTRAIN_MEM_AUTO && mem->mem_type != DTRAIN_MEM_HOST)
         return device.host.fail(DTRAIN_ERR_UNSUPPORTED, "sim: only host memory can be registered");
@@ -45,13 +45,13 @@ dtrain_status_t mr_reg(dtrain_tp_dev_t *dev, const dtrain_mem_params_t *mem,
 }
 
 void mr_dereg(dtrain_tp_mr_t *mr) {
-    std::unique_ptr<Registration> region(&from(mr));
+    std::unique_ptr<Registration> region(&registration_of(mr));
     std::lock_guard lock(region->device->network.mutex());
     region->device->network.regions.erase(region->id);
 }
 
 dtrain_status_t mr_rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
-    const Registration &region = from(mr);
+    const Registration &region = registration_of(mr);
     if (len < sizeof region.id)
         return region.device->host.fail(DTRAIN_ERR_TRUNCATED,
                                         "sim: %zu bytes are too few for an rkey", len);

@@ -15,7 +15,7 @@ struct Mapping {
     Window *window;
 };
 
-Mapping &from(dtrain_tp_win_t *win) { return *reinterpret_cast<Mapping *>(win); }
+Mapping &mapping_of(dtrain_tp_win_t *win) { return *reinterpret_cast<Mapping *>(win); }
 
 void map(Device &device, Window &window, dtrain_tp_win_t **win_p) {
     auto mapping = std::make_unique<Mapping>(Mapping{&device, &window});
@@ -27,7 +27,7 @@ void map(Device &device, Window &window, dtrain_tp_win_t **win_p) {
 
 dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t members,
                               uint32_t member, void *handle, dtrain_tp_win_t **win_p) {
-    Device &device = sim::from(dev);
+    Device &device = from(dev);
     Network &network = device.network;
     std::lock_guard lock(network.mutex());
     if (!bytes || bytes > max_message || member >= members)
@@ -59,13 +59,13 @@ dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t mem
 dtrain_status_t window_attach(dtrain_tp_dev_t *dev, dtrain_tp_ep_t *creator, const void *handle,
                               uint64_t bytes, uint32_t members, uint32_t member,
                               dtrain_tp_win_t **win_p) {
-    Device &device = sim::from(dev);
+    Device &device = from(dev);
     Network &network = device.network;
     std::lock_guard lock(network.mutex());
     uint64_t id;
     memcpy(&id, handle, sizeof id);
     auto found = network.windows.find(id);
-    if (found == network.windows.end() || found->second->creator != sim::from(creator).target)
+    if (found == network.windows.end() || found->second->creator != from(creator).target)
         return device.host.fail(DTRAIN_ERR_NOT_FOUND, "sim: the peer has no window %llu",
                                 static_cast<unsigned long long>(id));
     const Window &window = *found->second;
@@ -80,10 +80,10 @@ dtrain_status_t window_attach(dtrain_tp_dev_t *dev, dtrain_tp_ep_t *creator, con
     });
 }
 
-void *window_address(dtrain_tp_win_t *win) { return from(win).window->memory.get(); }
+void *window_address(dtrain_tp_win_t *win) { return mapping_of(win).window->memory.get(); }
 
 void window_ring(dtrain_tp_win_t *win) {
-    const Mapping &mapping = from(win);
+    const Mapping &mapping = mapping_of(win);
     Network &network = mapping.device->network;
     // Both sides modify the counter, so that one comes first: either this side sees the sleeper, or
     // the sleeper sees what was stored before the ring.
@@ -93,7 +93,7 @@ void window_ring(dtrain_tp_win_t *win) {
 }
 
 void window_free(dtrain_tp_win_t *win) {
-    std::unique_ptr<Mapping> mapping(&from(win));
+    std::unique_ptr<Mapping> mapping(&mapping_of(win));
     std::lock_guard lock(mapping->device->network.mutex());
     Window &window = *mapping->window;
     auto &mapped = window.mapped;

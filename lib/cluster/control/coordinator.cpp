@@ -3,15 +3,11 @@
 #include "cluster/control/coordinator.h"
 
 #include "base/hash.h"
+#include "cluster/control/progress_lines.h"
 
 #include <algorithm>
 
 namespace dtrain::cluster {
-namespace {
-
-constexpr int64_t first_line = 2 * second; // in the log, while members are missing
-
-} // namespace
 
 Coordinator::Coordinator(const Settings &settings, int64_t now)
     : settings_(settings), phase_(Phase::joining), started_(now), next_line_(now + first_line),

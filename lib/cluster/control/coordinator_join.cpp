@@ -1,6 +1,7 @@
 // The coordinator until the job runs: it gathers a new job, or collects members after a takeover.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/coordinator.h"
+#include "cluster/control/progress_lines.h"
 #include "cluster/host/socket.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr int64_t line_interval = 10 * second;
 constexpr size_t roster_chunk = 64; // members per message; keeps it far below max_frame
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "cluster/control/member_protocol.h"
 
 #include "cluster/control/group_attempt.h"
+#include "cluster/control/progress_lines.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +13,6 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int64_t first_retry = 1 * ms, slowest_retry = 20 * ms;
-constexpr int64_t first_line = 2 * second, line_interval = 10 * second;
 // Rank 0's own timeout, with its better text, expires first.
 constexpr int64_t join_grace = 200 * ms;
 constexpr size_t max_outbox = 256;

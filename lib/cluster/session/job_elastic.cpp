@@ -7,11 +7,6 @@
 #include <sys/eventfd.h>
 
 namespace dtrain::cluster {
-namespace {
-
-int64_t now_ns() { return monotonic_clock().now_ns(); }
-
-} // namespace
 
 Status Job::State::reform(wire::ReformRequest request, wire::Moved &moved) {
     Mover mover{request.group};

@@ -7,11 +7,6 @@
 #include <sys/eventfd.h>
 
 namespace dtrain::cluster {
-namespace {
-
-int64_t now_ns() { return monotonic_clock().now_ns(); }
-
-} // namespace
 
 Status Job::State::form_group(GroupAttempt &attempt, int64_t timeout_ns, NewGroup &result) {
     Waiter waiter{attempt, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), 0, std::nullopt};

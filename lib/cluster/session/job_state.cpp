@@ -11,11 +11,6 @@
 #include <unistd.h>
 
 namespace dtrain::cluster {
-namespace {
-
-int64_t now_ns() { return monotonic_clock().now_ns(); }
-
-} // namespace
 
 Job::State::State(const JoinParams &params, Settings settings)
     : self(params.identity.member()), identity(params.identity), observer_(*params.observer),

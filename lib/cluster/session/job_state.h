@@ -11,6 +11,8 @@
 
 namespace dtrain::cluster {
 
+inline int64_t now_ns() { return monotonic_clock().now_ns(); }
+
 class Job::State {
   public:
     State(const JoinParams &params, Settings settings);

@@ -13,7 +13,7 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint32_t max_text = 64 << 10; // limit of one rank's text, in bytes
-constexpr size_t shown = 150;           // limit of a line in an error, in bytes
+constexpr size_t shown_bytes = 150;     // limit of a line in an error, in bytes
 
 struct Said {
     Status status = DTRAIN_OK;
@@ -39,8 +39,8 @@ Status differs(const char *call, std::string_view first, size_t rank, std::strin
         b = take_line(other);
     } while (a == b && !(first.empty() && other.empty()));
     return fail(DTRAIN_ERR_MISMATCH, "%s: rank 0 gives %.*s, rank %zu %.*s", call,
-                int(std::min(a.size(), shown)), a.data(), rank, int(std::min(b.size(), shown)),
-                b.data());
+                int(std::min(a.size(), shown_bytes)), a.data(), rank,
+                int(std::min(b.size(), shown_bytes)), b.data());
 }
 
 // Gathers the statements of all ranks. Their sizes come from other processes, so they are bounded.

@@ -50,7 +50,7 @@ uint64_t least_by_kernel(const CollectiveSpec &spec) {
 
 uint64_t largest_piece(const CollectiveSpec &spec) { return Layout(spec).largest(); }
 
-uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
+uint64_t transfer_chunk(const CollectiveSpec &spec, const Window &window) {
     uint64_t part = std::bit_ceil(largest_piece(spec) / pieces_overlap + 1);
     return std::min({std::max(part, smallest_chunk), largest_chunk, window.chunk_bytes()});
 }
@@ -68,11 +68,11 @@ bool WindowTransfer::suits(const CollectiveSpec &spec, bool ragged) {
 }
 
 uint64_t WindowTransfer::block_bytes(const CollectiveSpec &spec, const Window &window) {
-    return chunk_of(spec, window) * (has_many(spec.kind) ? uint64_t(spec.size) : 1);
+    return transfer_chunk(spec, window) * (has_many(spec.kind) ? uint64_t(spec.size) : 1);
 }
 
 uint64_t WindowTransfer::blocks(const CollectiveSpec &spec, const Window &window) {
-    uint64_t chunk = chunk_of(spec, window);
+    uint64_t chunk = transfer_chunk(spec, window);
     return (largest_piece(spec) + chunk - 1) / chunk;
 }
 
@@ -93,7 +93,7 @@ WindowTransfer::WindowTransfer(engine::Request *completed, const WindowCall &cal
                                const SharedBuffers &buffers, PeerMemory &peers,
                                engine::OperationListener &listener, bool on_stack)
     : WindowBulk(completed, call, buffers, peers, listener, on_stack), layout_(call_.spec),
-      chunk_(chunk_of(call_.spec, *call.window)),
+      chunk_(transfer_chunk(call_.spec, *call.window)),
       block_bytes_(block_bytes(call_.spec, *call.window)),
       blocks_(blocks(call_.spec, *call.window)), gives_(gives_others(call_.spec, rank_)),
       takes_(takes(call_.spec, rank_)) {}

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json; // only with functions that do not throw after the checks made here
 
-constexpr const char *format_name = "dtrain checkpoint 2";
+constexpr const char *manifest_format = "dtrain checkpoint 2";
 constexpr const char *older_start = "{\"format\":\"dtrain checkpoint 1\"";
 constexpr size_t max_shards = 65536;
 
@@ -95,7 +95,7 @@ const Manifest::Table *Manifest::find(const std::string &name) const {
 }
 
 std::string manifest_text(const Manifest &manifest) {
-    std::string text = std::string("{\"format\":\"") + format_name +
+    std::string text = std::string("{\"format\":\"") + manifest_format +
                        "\",\"step\":" + std::to_string(manifest.step) + ",\"id\":\"" +
                        hex(manifest.id) + "\",\"lineage\":\"" + hex(manifest.lineage) +
                        "\",\"serial\":" + std::to_string(manifest.serial) + ",\"job\":\"" +

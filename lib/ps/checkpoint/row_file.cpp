@@ -10,11 +10,11 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr const char *format_name = "dtrain rows 2";
-constexpr uint64_t piece_bytes = 256 << 10;
+constexpr const char *row_format = "dtrain rows 2";
+constexpr uint64_t row_piece_bytes = 256 << 10;
 
 uint64_t rows_per_piece(uint64_t row_bytes) {
-    return std::max<uint64_t>(piece_bytes / row_bytes, 1);
+    return std::max<uint64_t>(row_piece_bytes / row_bytes, 1);
 }
 
 // Calls f(data, bytes) for the keys, then for each column, piece by piece, until a call fails.
@@ -47,7 +47,7 @@ Status write_rows(data::Disk &disk, const std::string &path, const std::string &
     auto pieces = [&](auto &&f) { return for_each_piece(image, f); };
     auto index_of = [&](const PartHeading &heading) {
         data::TensorIndex index;
-        put_heading(heading, format_name, table, image.params, index);
+        put_heading(heading, row_format, table, image.params, index);
         index.tensors.push_back({.name = "keys", .dtype = DTRAIN_U64, .shape = {image.count}});
         for (const RowImage::Column &column : RowImage::columns_of(image.params))
             index.tensors.push_back({.name = column.name,
@@ -69,7 +69,7 @@ Status RowFile::open(const std::string &path, const data::Seal &known,
 Status RowFile::check(const CheckpointName &checkpoint, const std::string &table,
                       const TableParams &params) {
     const data::TensorIndex &index = file_.index();
-    if (Status s = take_heading(index, format_name, table, params, checkpoint, heading_);
+    if (Status s = take_heading(index, row_format, table, params, checkpoint, heading_);
         s != DTRAIN_OK)
         return s;
     const data::Tensor *keys = index.tensor("keys");

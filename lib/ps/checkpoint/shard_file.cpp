@@ -13,8 +13,8 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr const char *format_name = "dtrain shard 2";
-constexpr size_t piece_bytes = 256 << 10;
+constexpr const char *shard_format = "dtrain shard 2";
+constexpr size_t shard_piece_bytes = 256 << 10;
 
 // Calls f(data, bytes) for the array's numbers, piece by piece, until a call fails.
 template <class F>
@@ -68,7 +68,7 @@ bool take_range(std::string_view &text, Range &range) {
 data::TensorIndex index_of(const std::string &table, const PartHeading &heading,
                            const ShardImage &image) {
     data::TensorIndex index;
-    put_heading(heading, format_name, table, image.params, index);
+    put_heading(heading, shard_format, table, image.params, index);
     put_number("length", image.params.length, index);
     put_number("first", image.part.ranges() > 0 ? image.part.range(0).first : 0, index);
     put_number("count", image.part.count(), index);
@@ -99,7 +99,7 @@ Status ShardFile::open(const std::string &path, const data::Seal &known,
 Status ShardFile::check(const CheckpointName &checkpoint, const std::string &table,
                         const TableParams &params) {
     const data::TensorIndex &index = file_.index();
-    if (Status s = take_heading(index, format_name, table, params, checkpoint, heading_);
+    if (Status s = take_heading(index, shard_format, table, params, checkpoint, heading_);
         s != DTRAIN_OK)
         return s;
     uint64_t length = 0;
@@ -169,7 +169,7 @@ Status ShardFile::read(ShardImage &image) {
 
 Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                              uint32_t &crc) {
-    const uint64_t most = std::max<uint64_t>(piece_bytes / array.size, 1) * array.size;
+    const uint64_t most = std::max<uint64_t>(shard_piece_bytes / array.size, 1) * array.size;
     Status status = DTRAIN_OK;
     for (uint64_t at = 0; at < bytes && status == DTRAIN_OK;) {
         const uint64_t n = std::min(bytes - at, most);

@@ -11,7 +11,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t block = 256; // values converted at a time
+constexpr uint64_t converted_at_once = 256; // values converted at a time
 
 } // namespace
 
@@ -20,9 +20,9 @@ uint64_t first_not_finite_sent(const TableParams &params, const void *values, ui
     if (!is_half(wire))
         return device::first_not_finite(values, count, params.dtype); // I8 is scaled
     const auto *numbers = static_cast<const float *>(values);
-    uint16_t sent[block]; // large values become infinite when they are narrowed
-    for (uint64_t at = 0; at < count; at += block) {
-        const uint64_t n = std::min(block, count - at);
+    uint16_t sent[converted_at_once]; // large values become infinite when they are narrowed
+    for (uint64_t at = 0; at < count; at += converted_at_once) {
+        const uint64_t n = std::min(converted_at_once, count - at);
         write_row(sent, wire, numbers + at, n);
         if (const uint64_t bad = device::first_not_finite(sent, n, wire); bad < n) return at + bad;
     }

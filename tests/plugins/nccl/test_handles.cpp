@@ -70,7 +70,8 @@ void messages_come_back(void **) {
     Welcome welcome;
     welcome.status = DTRAIN_ERR_CONFIG;
     welcome.number = 9;
-    welcome.text = std::string(5000, 'x') + "\n"; // is cut
+    welcome.text.assign(5000, 'x'); // is cut
+    welcome.text += '\n';
     const Bytes answer = welcome.encode();
     Welcome told;
     assert_true(told.decode(answer.data(), answer.size()));
