@@ -100,9 +100,8 @@ bool Group::agree(const std::string &signature) {
     if (status < 0) return fail(status);
     if (agreement.same()) return true;
     // All ranks have seen the same extremes, so all of them come here.
-    std::string difference;
-    status = agreement.compare(params(), difference);
-    return status < 0 ? fail(status) : fail(Code::failed_precondition, difference);
+    status = agreement.begin_comparison(params(), nullptr);
+    return status < 0 ? fail(status) : fail(Code::failed_precondition, agreement.difference());
 }
 
 } // namespace dtrain::tensorflow
