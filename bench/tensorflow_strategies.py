@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Training with TensorFlow over dtrain next to TensorFlow's own strategies, in turns: steps per second of MLPs and a small
-convolutional network with MultiWorkerMirroredStrategy (RING) and ParameterServerStrategy, and the cost of an op. Medians
-of all rounds.
+convolutional network with MultiWorkerMirroredStrategy (RING) and ParameterServerStrategy. Medians of all rounds.
 usage: tensorflow_strategies.py [--workers N] [--rounds N] [--models NAME ...] [--json FILE]; `./dev bench-tf` runs it
 
 SPDX-License-Identifier: Apache-2.0
@@ -21,7 +20,6 @@ from ports import free_ports  # noqa: E402
 
 BATCH, OUTPUTS = 64, 10
 SECONDS = 3.0  #: for which each measurement goes on
-OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
 #: How each is run: function of a process, and how many servers there are.
 WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mirrored", 0),
         "dtrain DistributedOptimizer, fit()": ("fit", 0),
@@ -182,30 +180,6 @@ def served(_):
                          protocol="grpc", start=True).join()
 
 
-def ops(_):
-    """Microseconds of an all-reduce in a loop in tf.function, and of one from eager code."""
-    import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
-    dt.init()
-    found = {}
-    for name, (elements, count) in OPS.items():
-        @tf.function
-        def loop(x, count=count):
-            for _ in tf.range(count):
-                x = dt.allreduce(x, "avg")
-            return x
-        x = tf.zeros([elements])
-        loop(x)
-        dt.barrier()
-        begun = time.perf_counter()
-        loop(x)
-        found[f"{name} in tf.function"] = (time.perf_counter() - begun) / count * 1e6
-        begun = time.perf_counter()
-        for _ in range(count):
-            dt.allreduce(x, "avg")
-        found[f"{name} eager"] = (time.perf_counter() - begun) / count * 1e6
-    return found
-
-
 def start(function, model, **environment):
     return subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--run", function, "--models", model],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -228,7 +202,7 @@ def run_dtrain(function, model, workers, server_count, programs):
     if done.returncode != 0:
         sys.exit(done.stdout + done.stderr)
     lines = [line.split("] ", 1)[1] for line in done.stdout.splitlines() if line.startswith("[")]
-    return [json.loads(line) for line in lines if line.startswith(("{", *"0123456789"))]
+    return [json.loads(line) for line in lines if line.startswith(tuple("0123456789"))]
 
 
 def run_theirs(function, model, workers, server_count):
@@ -278,15 +252,10 @@ def main(options):
     for way in WAYS:
         found = (f"{statistics.median(rates[model, way]):.0f}" for model in options.models)
         print(f"| {way} | " + " | ".join(found) + " |")
-    costs = [run_dtrain("ops", options.models[0], options.workers, 0, options.programs)[0] for _ in range(options.rounds)]
-    print("\n| all-reduce | us |\n|---|---:|")
-    medians = {name: statistics.median(cost[name] for cost in costs) for name in costs[0]}
-    for name, cost in medians.items():
-        print(f"| {name} | {cost:.0f} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             all_rates = {f"{model} {way}": values for (model, way), values in rates.items()}
-            json.dump({"rates": all_rates, "us": costs}, file)
+            json.dump({"rates": all_rates}, file)
 
 
 if __name__ == "__main__":

@@ -59,16 +59,14 @@ dtrain_status_t Agreement::begin(const dtrain_op_params_t &params, dtrain_reques
                             DTRAIN_MAX, &params, request_p);
 }
 
-dtrain_status_t Agreement::compare(const dtrain_op_params_t &params,
-                                   std::string &difference) const {
-    const int size = dtrain_comm_size(comm_);
-    std::vector<char> texts(text_bytes * static_cast<size_t>(size));
-    char *mine = texts.data() + text_bytes * static_cast<size_t>(dtrain_comm_rank(comm_));
+dtrain_status_t Agreement::begin_comparison(const dtrain_op_params_t &params,
+                                            dtrain_request_t **request_p) {
+    texts_.resize(text_bytes * static_cast<size_t>(dtrain_comm_size(comm_)));
+    char *mine = texts_.data() + text_bytes * static_cast<size_t>(dtrain_comm_rank(comm_));
     signature_.copy(mine, text_bytes - 1);
-    const dtrain_status_t status =
-        dtrain_allgather(comm_, mine, texts.data(), text_bytes, DTRAIN_U8, &params, nullptr);
-    if (status >= 0) difference = difference_of(texts, size);
-    return status;
+    return dtrain_allgather(comm_, mine, texts_.data(), text_bytes, DTRAIN_U8, &params, request_p);
 }
+
+std::string Agreement::difference() const { return difference_of(texts_, dtrain_comm_size(comm_)); }
 
 } // namespace dtrain::tensorflow

@@ -26,9 +26,11 @@ class Agreement {
     // All ranks exchange hashes; with request_p in the background. Then same() is valid.
     dtrain_status_t begin(const dtrain_op_params_t &params, dtrain_request_t **request_p);
     bool same() const { return extremes_[0] == ~extremes_[1]; }
-    // Where the signatures are not the same, which all ranks see: gathers them, and says which
-    // ranks do what.
-    dtrain_status_t compare(const dtrain_op_params_t &params, std::string &difference) const;
+    // Where the signatures are not the same, which all ranks see: all ranks gather them; with
+    // request_p in the background. Then difference() says which ranks do what.
+    dtrain_status_t begin_comparison(const dtrain_op_params_t &params,
+                                     dtrain_request_t **request_p);
+    std::string difference() const;
 
     const std::string &signature() const { return signature_; }
 
@@ -37,6 +39,7 @@ class Agreement {
     const std::string signature_;
     // Of all ranks' hashes the greatest, and the complement of the least.
     std::array<uint64_t, 2> extremes_ = {};
+    std::vector<char> texts_; // the beginning of each rank's signature
 };
 
 // Why an operation cannot run while these ranks are in join().

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/op.h"
 #include "tensorflow/packs.h"
-#include <atomic>
 
 namespace dtrain::tensorflow {
 
@@ -13,8 +12,7 @@ class Allreduce {
   public:
     explicit Allreduce(Construction &construction)
         : target_(construction), op_(static_cast<uint32_t>(construction.number("op"))),
-          factor_count_(static_cast<int>(construction.number("factor_count"))),
-          compare_(construction.number("compare") != 0) {}
+          factor_count_(static_cast<int>(construction.number("factor_count"))) {}
 
     void run(Call &call) {
         const Use use(target_.entry);
@@ -31,14 +29,8 @@ class Allreduce {
         const std::string signature =
             what + " of " + signature_of(tensors) +
             (factors.empty() ? "" : " with factors " + signature_of(factors));
-        const uint64_t fingerprint = hash_of(signature) ^ use->serial;
-        if (!compare_ &&
-            agreed_ == fingerprint) { // as in most steps: ranks wait for each other once
-            (void)(group.begin_agreement(signature) && reduce(group, tensors, results, factors));
-        } else if (group.agree(signature) && check(group, tensors, factors) &&
-                   reduce(group, tensors, results, factors)) {
-            agreed_ = fingerprint;
-        }
+        if (group.agree(signature) && check(group, tensors, factors))
+            (void)reduce(group, tensors, results, factors);
     }
 
   private:
@@ -74,7 +66,7 @@ class Allreduce {
                 });
             if (!posted) return give_back(group, pieces, results, false);
         }
-        return give_back(group, pieces, results, group.wait() && group.end_agreement());
+        return give_back(group, pieces, results, group.wait());
     }
 
     static void set_factors(dtrain_op_params_t &params, std::span<const Tensor> factors) {
@@ -99,19 +91,15 @@ class Allreduce {
     const Target target_;
     const uint32_t op_;
     const int factor_count_; // 0, or 2: prescale and postscale
-    const bool compare_;     // each time before data travel: a rank may be in DtrainJoin
-    // What all ranks have last done together by this op, and on which communicator.
-    std::atomic<uint64_t> agreed_ = 0;
 };
 
 } // namespace
 
 Definition allreduce() {
-    return define<Allreduce>("DtrainAllreduce", {"tensors: T", "factors: factor_count * double"},
-                             {"reduced: T"},
-                             {"T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1", "op: int",
-                              "factor_count: int >= 0 = 0", "compare: int = 0"},
-                             same_shapes);
+    return define<Allreduce>(
+        "DtrainAllreduce", {"tensors: T", "factors: factor_count * double"}, {"reduced: T"},
+        {"T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1", "op: int", "factor_count: int >= 0 = 0"},
+        same_shapes);
 }
 
 } // namespace dtrain::tensorflow

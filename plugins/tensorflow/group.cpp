@@ -81,28 +81,14 @@ bool Group::wait() {
     return good;
 }
 
-bool Group::begin_agreement(const std::string &signature) {
-    agreement_.emplace(comm(), signature);
-    return post(false, [&](dtrain_op_params_t *params, dtrain_request_t **request_p) {
-        return agreement_->begin(*params, request_p);
-    });
-}
-
-bool Group::end_agreement() {
-    return !agreement_ || agreement_->same() ||
-           fail(Code::failed_precondition,
-                "ranks made different calls; this rank: " + agreement_->signature());
-}
-
 bool Group::agree(const std::string &signature) {
     Agreement agreement(comm(), signature);
     dtrain_status_t status = agreement.begin(params(), nullptr);
     if (status < 0) return fail(status);
     if (agreement.same()) return true;
     // All ranks have seen the same extremes, so all of them come here.
-    std::string difference;
-    status = agreement.compare(params(), difference);
-    return status < 0 ? fail(status) : fail(Code::failed_precondition, difference);
+    status = agreement.begin_comparison(params(), nullptr);
+    return status < 0 ? fail(status) : fail(Code::failed_precondition, agreement.difference());
 }
 
 } // namespace dtrain::tensorflow

@@ -5,7 +5,6 @@
 #include "tensorflow/agreement.h"
 #include "tensorflow/call.h"
 #include "tensorflow/registry.h"
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,12 +43,9 @@ class Group {
 
     // Compares what this rank does with all others, and fails on all ranks if one differs. The
     // communicator stays usable then, and the text has both sides. `signature` describes the op and
-    // what must be equal of its tensors.
+    // what must be equal of its tensors. Blocking, before the data travel: posted with them in the
+    // background, it costs more than the wait, as its progress is another thread's.
     bool agree(const std::string &signature);
-    // The same in two parts, between which the op's other calls are posted: ranks wait for each
-    // other once. If they differ, those calls do as well, and may break the communicator.
-    bool begin_agreement(const std::string &signature);
-    bool end_agreement();
 
     // Runs run(params, request_p), a call of the library, at once and to its end (`only`: there is
     // no other), or in the background until wait().
@@ -72,7 +68,6 @@ class Group {
     const Use &use_;
     const std::string what_;
     std::vector<dtrain_request_t *> requests_;
-    std::optional<Agreement> agreement_; // between its begin and its end
 };
 
 // The sum of the rows that ranks have sent, each bounded; -1 if one cannot be.

@@ -1,90 +1,85 @@
 // DtrainJoin: for a rank without more data. Until all ranks have run it, this one contributes zeros
-// to the others' named all-reduces, and answers their other ops on the communicator, which fail at
-// once instead of waiting for it.
+// to the others' named all-reduces, and their other ops fail: on the job's communicator, and on
+// those of the process sets that this rank is in.
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
+#include "tensorflow/joined.h"
 #include "tensorflow/op.h"
+#include <algorithm>
+#include <deque>
 
 namespace dtrain::tensorflow {
 
 namespace {
 
-constexpr int64_t slice_ns = 50'000'000; // between two looks at the queue
-
-dtrain_op_params_t without_timeout() {
-    dtrain_op_params_t params;
-    DTRAIN_INIT(&params);
-    params.timeout_ns = -1;
-    return params;
-}
-
-bool failed(dtrain_request_t *request) { return dtrain_request_test(request) < 0; }
-
-// Waits for a call on comm, and breaks comm if the queue's request fails first: then the ranks
-// that this call waits for may never come.
-dtrain_status_t wait(dtrain_comm_t *comm, dtrain_request_t *request, dtrain_request_t *queue) {
-    dtrain_status_t status = DTRAIN_OK;
-    while ((status = dtrain_request_wait(request, slice_ns)) == DTRAIN_IN_PROGRESS)
-        if (failed(queue)) (void)dtrain_comm_abort(comm, "join() has failed on this rank");
-    dtrain_request_free(request);
-    return status;
-}
-
-// Returns when all ranks are here, or once the communicator is broken. The others' ops have that
-// error then, and all-reduces by the queue may go on.
-void answer(dtrain_comm_t *comm, dtrain_request_t *queue) {
-    for (;;) {
-        Agreement agreement(comm, Agreement::joining);
-        dtrain_request_t *request = nullptr;
-        if (agreement.begin(without_timeout(), &request) < 0 || wait(comm, request, queue) < 0)
-            return;
-        dtrain_op_params_t params; // the other ranks are here: this has a limit
-        DTRAIN_INIT(&params);
-        std::string difference;
-        if (agreement.same() || agreement.compare(params, difference) < 0) return;
-    }
-}
+constexpr int64_t slice_ns = 50'000'000;    // between two looks at the job's queue
+constexpr int64_t set_slice_ns = 5'000'000; // between two looks at process sets
 
 class Join {
   public:
     explicit Join(Construction &construction)
-        : target_(construction), queue_(entry_of(construction.text("queue"))) {}
+        : target_(construction), queue_(entry_of(construction.text("queue"))),
+          sets_(construction.texts("sets")), set_queues_(construction.texts("set_queues")) {}
 
     void run(Call &call) {
-        const Use use(target_.entry), of_queue(queue_);
         const std::string what = "join";
-        if (!check_kind(call, target_, use, Kind::communicator, what) ||
-            !check_object(call, queue_, of_queue, Kind::gradients, what))
+        Joined job(target_.entry, queue_);
+        if (!check_kind(call, target_, job.comm(), Kind::communicator, what) ||
+            !check_object(call, queue_, job.queue(), Kind::gradients, what))
             return;
         Tensor last;
         if (!call.output(0, *find_dtype(DTRAIN_I32), {}, last)) return;
-        const dtrain_op_params_t params = without_timeout();
-        dtrain_request_t *request = nullptr;
-        dtrain_status_t status = dtrain_gradients_join(
-            static_cast<dtrain_gradients_t *>(of_queue->handle), &params, nullptr, &request);
+        dtrain_status_t status = job.start();
         if (status < 0) {
             call.fail(status, what);
             return;
         }
-        answer(static_cast<dtrain_comm_t *>(use->handle), request);
-        status = dtrain_request_wait(request, -1);
+        std::deque<Joined> sets;
+        start_sets(sets);
+        wait(job, sets);
         dtrain_event_t event;
+        status = job.status();
         if (status < 0)
-            call.fail(status, what, request);
-        else if (dtrain_request_result(request, &event) >= 0)
+            call.fail(status, what, job.request());
+        else if (dtrain_request_result(job.request(), &event) >= 0)
             *static_cast<int32_t *>(last.data) = event.peer;
-        dtrain_request_free(request);
     }
 
   private:
+    // Sets that were removed, or are broken, have no ops that would wait for this rank.
+    void start_sets(std::deque<Joined> &sets) const {
+        for (size_t i = 0; i < std::min(sets_.size(), set_queues_.size()); i++) {
+            Joined &set = sets.emplace_back(entry_of(sets_[i]), entry_of(set_queues_[i]));
+            if (!set.exists() || set.start() < 0) sets.pop_back();
+        }
+    }
+
+    // Returns when all ranks are here. If that fails, sets are broken: their ranks may never come,
+    // and this one must not contribute zeros when it goes on.
+    static void wait(Joined &job, std::deque<Joined> &sets) {
+        const auto ended = [](const Joined &one) { return one.ended(); };
+        while (!job.ended() || !std::ranges::all_of(sets, ended)) {
+            job.step(!job.ended() && sets.empty() ? slice_ns : job.ended() ? 0 : set_slice_ns);
+            for (Joined &set : sets) {
+                if (set.ended()) continue;
+                if (job.status() < 0) set.abort();
+                set.step(job.ended() ? set_slice_ns : 0);
+            }
+        }
+    }
+
     const Target target_;
     Entry &queue_;
+    const std::vector<std::string> sets_, set_queues_; // communicators, and their queues
 };
 
 } // namespace
 
 Definition join() {
-    return define<Join>("DtrainJoin", {}, {"last: int32"}, {"queue: string"}, unknown_shapes);
+    return define<Join>(
+        "DtrainJoin", {}, {"last: int32"},
+        {"queue: string", "sets: list(string) = []", "set_queues: list(string) = []"},
+        unknown_shapes);
 }
 
 } // namespace dtrain::tensorflow

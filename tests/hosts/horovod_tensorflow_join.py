@@ -139,8 +139,51 @@ class Join(unittest.TestCase):
                 self.still_reduced(1)
             self.assertEqual(int(run(hvd.join)), 0)
 
+    def test_process_sets(self):
+        """The last rank joins, which is the second one in a set, and in another set not at all."""
+        pair, others = hvd.add_process_set([1, LAST]), hvd.add_process_set([0, 1])
+        operations = {
+            "all-gather": lambda one: hvd.allgather(tf.ones([2]), process_set=one),
+            "broadcast from rank 0": lambda one: hvd.broadcast(tf.ones([2]), 1, process_set=one),
+            "all-to-all": lambda one: hvd.alltoall(tf.ones([2]), process_set=one),
+            "reduce-scatter": lambda one: hvd.reducescatter(tf.ones([2]), process_set=one),
+            r"\(max\).*allreduce.most": lambda one: hvd.allreduce(tf.ones([2]), op=hvd.Max, name="most",
+                                                                 process_set=one),
+        }
+        for way, run in WAYS.items():
+            for text, function in operations.items():
+                for one in (pair, others):
+                    if one.included():
+                        run(lambda one=one, function=function: function(one))
+            if RANK == 1:
+                for text, function in operations.items():
+                    with self.subTest(operation=text, way=way):
+                        self.refused(text, "rank 1 has", lambda function=function: run(lambda: function(pair)))
+                self.refused("allgather_object", "rank 1 has", lambda: hvd.allgather_object(1, process_set=pair),
+                             ValueError)
+                for name in ("sum", f"sum, {way}"):
+                    for op, wanted in ((hvd.Sum, 4), (hvd.Average, 2)):
+                        found = run(lambda name=name, op=op: hvd.allreduce(tf.fill([2], 4.0), op=op, name=name,
+                                                                           process_set=pair))
+                        np.testing.assert_array_equal(found, [wanted, wanted])
+            if RANK != LAST:
+                self.assertEqual(len(run(lambda: hvd.allgather(tf.ones([2]), process_set=others))), 4)
+                self.refused("all-gather", f"rank {LAST} has", OPERATIONS["all-gather"])
+            run(hvd.join)
+        for one in (pair, others):
+            if one.included():
+                self.assertEqual(len(hvd.allgather(tf.ones([2]), process_set=one)), 4)
+        traced = tf.function(hvd.join)
+        for one in (pair, others):
+            traced()
+            self.assertTrue(hvd.remove_process_set(one))
+        traced()
+
     def test_rank_that_leaves(self):
-        """The others' join() ends with an error that names it, and init() works again."""
+        """The others' join() ends with an error that names it, and init() works again. Rank 1's fails in a set that
+        rank 0 is not in, too."""
+        hvd.add_process_set([0, 1])
+        hvd.add_process_set([1, LAST])
         if RANK == 0:
             time.sleep(0.5)
         else:

@@ -89,6 +89,10 @@ class TensorFlow(unittest.TestCase):
         code, output = run(HERE / "tensorflow_faults.py", 3, options=["--keep-going"])
         self.assertEqual((code, output.count("went on")), (128 + 9, 2), output[-20000:])
 
+    def test_quorum_without_some(self):
+        code, output = run(HERE / "tensorflow_quorum.py", 4, 1, options=["--keep-going"])
+        self.assertEqual((code, output.count("went on")), (128 + 9, 3), output[-20000:])
+
     def test_job_of_tf_config(self):
         """A chief, a worker and a server, as TensorFlow's own programs are started."""
         kinds = ("chief", "worker", "ps")

@@ -145,6 +145,62 @@ def uneven(rank, size):
     return texts
 
 
+def in_sets(rank, size):
+    """Rank 2 of three joins. It is the second rank of the set of 1 and 2, the first of none, and not in that of 0 and
+    1; and once more with all names known."""
+    both, apart = hvd.add_process_set([1, 2]), hvd.add_process_set([0, 1])
+    texts = []
+    for turn in range(2):
+        for one in (both, apart):
+            if one.included():
+                assert hvd.allreduce(torch.ones(2), name="known", op=hvd.Sum, process_set=one)[0] == 2
+                hvd.allreduce(torch.ones(2), name="most", op=hvd.Max, process_set=one)
+        early = hvd.allreduce_async(torch.ones(2), name=f"early {turn}", op=hvd.Sum, process_set=both) if rank else 0
+        if rank == 1:
+            for name in ("known", f"new {turn}", None):
+                assert hvd.allreduce(torch.full((2,), 3.0), name=name, op=hvd.Sum, process_set=both)[0] == 3
+                assert hvd.allreduce(torch.full((2,), 4.0), name=name, process_set=both)[0] == 2
+            began = time.monotonic()
+            for name in ("named", None):
+                texts += [refusal(hvd.allgather, torch.ones(2), name=name, process_set=both),
+                          refusal(hvd.broadcast, torch.ones(2), 1, name=name, process_set=both),
+                          refusal(hvd.alltoall, torch.ones(2), name=name, process_set=both),
+                          refusal(hvd.reducescatter, torch.ones(2), name=name, process_set=both),
+                          refusal(hvd.allreduce, torch.ones(2), op=hvd.Max, name=name, process_set=both),
+                          refusal(hvd.barrier, process_set=both)]
+            refusal(hvd.allreduce, torch.ones(2), name="most", op=hvd.Max, process_set=both)
+            assert time.monotonic() - began < 30
+        if rank != 2:
+            assert hvd.allgather(torch.ones(2), process_set=apart).sum() == 4
+        assert rank == 0 or hvd.synchronize(early)[0] == 2
+        hvd.join()
+        hvd.barrier()
+    assert rank == 0 or hvd.allgather(torch.ones(2), process_set=both).sum() == 4  # has no name; rank 2 has missed some
+    return texts
+
+
+def lost_in_set(rank, size, path):
+    """Rank 2 dies. Rank 1's join() fails, so the set of 0 and 1 is broken: it does not add zeros for rank 1."""
+    pair, other = hvd.add_process_set([1, 2]), hvd.add_process_set([0, 1])
+    found = None
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif rank == 1:
+        try:
+            hvd.allgather(torch.ones(1), process_set=pair)
+        except hvd.HorovodInternalError as error:
+            found = error.rank, str(error)
+        assert "rank 2" in refusal(hvd.join)
+        open(path, "w", encoding="ascii").close()
+    else:
+        end = time.monotonic() + 60
+        while not os.path.exists(path) and time.monotonic() < end:
+            time.sleep(0.01)
+        found = None, refusal(hvd.allreduce, torch.ones(1), process_set=other)
+    hvd.shutdown()
+    return found
+
+
 def ended(rank, size):
     """shutdown() ends what other threads wait for."""
     errors = []
@@ -228,7 +284,20 @@ class Names(unittest.TestCase):
                 for text in texts[:2]:
                     self.assertIn("rank 0 called join()", text)
                 for text in texts[2:]:
-                    self.assertIn("only sum and avg", text)
+                    self.assertIn("only allreduce with Sum and Average", text)
+
+    def test_join_in_process_sets(self):
+        for rank, texts in enumerate(run(3, in_sets)):
+            self.assertEqual(len(texts), 24 if rank == 1 else 0)
+            for text in texts:
+                self.assertIn("rank 2 called join()", text)
+
+    def test_a_rank_that_dies_in_a_process_set(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second, _ = run(3, lost_in_set, os.path.join(folder, "in set"), lost=(2,))
+        self.assertEqual(second[0], 2, second[1])
+        self.assertIn("in process set [1, 2], whose ranks are numbered from 0 here", second[1])
+        self.assertIn("join() has failed", first[1])
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ void require_failed(const KernelContext &context, Code code, const std::string &
 }
 
 void all_ops_are_registered_and_stateful(void **) {
-    assert_int_equal(registered().size(), 18);
+    assert_int_equal(registered().size(), 19);
     for (const auto &[name, one] : registered()) {
         assert_true(one.op.stateful);
         assert_non_null(reinterpret_cast<void *>(one.kernel.compute));
@@ -266,6 +266,50 @@ void names_are_compared(void **) {
     });
 }
 
+// A rank in join() is so on the communicators of sets as well, and sets that are gone do not
+// matter.
+void joining_counts_in_sets(void **) {
+    with_ranks([](const Rank &rank) {
+        dtrain_comm_t *own = nullptr;
+        dtrain_gradients_t *queue = nullptr, *own_queue = nullptr;
+        REQUIRE(dtrain_comm_duplicate(rank.comm, &own) == DTRAIN_OK);
+        REQUIRE(dtrain_gradients_create(rank.comm, nullptr, &queue) == DTRAIN_OK);
+        REQUIRE(dtrain_gradients_create(own, nullptr, &own_queue) == DTRAIN_OK);
+        const std::string of = " of " + rank.group(), set = "set" + of, name = "queue" + of,
+                          set_name = "queue of set" + of;
+        REQUIRE(put(set.c_str(), 1, own, 0, 0) == DTRAIN_OK);
+        REQUIRE(put(name.c_str(), 2, queue, 0, 0) == DTRAIN_OK);
+        REQUIRE(put(set_name.c_str(), 2, own_queue, 0, 0) == DTRAIN_OK);
+        Kernel gather("DtrainAllgather", {{"group", set}});
+        Kernel join = rank.kernel("DtrainJoin", {{"queue", name},
+                                                 {"sets", std::vector<std::string>{"gone", set}},
+                                                 {"set_queues", std::vector{name, set_name}}});
+        Kernel submit("DtrainSubmit", {{"group", set_name},
+                                       {"names", std::vector<std::string>{"a"}},
+                                       {"op", int64_t{DTRAIN_SUM}},
+                                       {"priority", INT64_C(0)},
+                                       {"members", set},
+                                       {"note", std::string()}});
+        for (int turn = 0; turn < 2; turn++) {
+            if (rank.number == 0) {
+                for (int i = 0; i < 2; i++) {
+                    require_failed(gather.run({floats({1}, {1})}, 2), Code::failed_precondition,
+                                   "rank 1 has called join()");
+                    require_floats(submit.run({floats({1}, {3})}, 1).outputs[0], {3});
+                }
+            }
+            REQUIRE(join.run({}, 1).failure.text.empty());
+            require_floats(gather.run({floats({1}, {2})}, 2).outputs[0], {2, 2});
+            require_floats(submit.run({floats({1}, {3})}, 1).outputs[0], {6});
+        }
+        for (const std::string &one : {set, name, set_name})
+            REQUIRE(drop(one.c_str()) == DTRAIN_OK);
+        REQUIRE(dtrain_gradients_destroy(own_queue) == DTRAIN_OK);
+        REQUIRE(dtrain_gradients_destroy(queue) == DTRAIN_OK);
+        REQUIRE(dtrain_comm_destroy(own) == DTRAIN_OK);
+    });
+}
+
 void tables_are_used(void **) {
     with_ranks([](const Rank &rank) {
         dtrain_table_params_t params;
@@ -341,6 +385,7 @@ int main() {
         cmocka_unit_test(rows_travel),
         cmocka_unit_test(objects_stay_while_they_are_used),
         cmocka_unit_test(names_are_compared),
+        cmocka_unit_test(joining_counts_in_sets),
         cmocka_unit_test(tables_are_used),
     };
     return cmocka_run_group_tests(tests, open_library, nullptr);

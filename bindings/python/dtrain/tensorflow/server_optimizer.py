@@ -45,6 +45,7 @@ class ServerOptimizer(keras.optimizers.Optimizer):
         self._place, self._timeout, self._table_name, self._comm = place, timeout, name, world(comm)
         self.tables: List[Table] = []  #: for checkpoints (dtrain.save_checkpoint)
         self._members: List[List[Any]] = []
+        self._dropped = 0
         if not KERAS3:
             self._learning_rate = self._build_learning_rate(learning_rate)
 
@@ -144,9 +145,18 @@ class ServerOptimizer(keras.optimizers.Optimizer):
         others stop, and a worker that goes on for these waits until the timeout."""
         return StopAtUpdate(self, updates)
 
+    def leave(self) -> None:
+        """This worker makes no more steps, and the others do not wait for it: for one whose data have ended while the
+        process goes on. (A process that ends leaves by itself.) The variables keep their values; steps and pull() are
+        errors afterwards."""
+        self._dropped = self.dropped()
+        for table in self.tables:
+            table.close()
+
     def dropped(self) -> int:
         """Requests of this worker that came after their step was over (quorum)."""
-        return sum(int(table.stats()["stale"]) for table in self.tables)
+        open_tables = [table for table in self.tables if not table.closed]
+        return sum(int(table.stats()["stale"]) for table in open_tables) if open_tables else self._dropped
 
 
 class StopAtUpdate(keras.callbacks.Callback):

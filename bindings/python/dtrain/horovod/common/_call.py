@@ -20,6 +20,7 @@ class Call:
         self.request = request
         self.given = name is not None
         self.name = name or ""
+        self.ranks: Sequence[int] = ()  #: of the process set
         self.awaited = False  #: the program waits for it at once
         self.direct: Any = None  #: the request of the queue that reduces the tensor itself
         self.token: Any = None  #: the request of the queue that says that all ranks are there
@@ -56,7 +57,7 @@ class Call:
             return RefusedError(f"{self.name}: the ranks' calls do not fit together: this rank has {self.request.dtype}"
                                 f"{list(self.request.shape)}, others have another tensor, or the one of before "
                                 f"({error})")
-        return translated(error, self.name)
+        return translated(error, self.name, self.ranks)
 
     # ---- for the engine and for handles ----
 

@@ -26,6 +26,7 @@ DEPTH = 1 << 14  #: of the completion queue
 SLICE_NS = 100_000_000  #: of the thread's waits
 LONGEST_NAME = 250  #: bytes; the gradient queue takes 255
 MOST_KNOWN = 1 << 16  #: names of which the shape is remembered
+ZEROS = (Op.SUM, Op.AVG)  #: ops for which a rank in join() has a neutral contribution
 AGAIN = "\x1f"  #: ends the name of a tensor that is reduced after its token, because a rank has joined
 
 
@@ -53,6 +54,7 @@ class Engine:
     def submit(self, call: Call) -> None:
         """Starts the call. Errors of this rank alone are raised, all others belong to the call."""
         request = call.request
+        call.ranks = self.ranks
         with self._changed:
             call.name = self._full_name(request.kind, call.name)
             self.mark(call.name)
@@ -71,13 +73,11 @@ class Engine:
             except Error as error:
                 raise call.unwell(error) from error
 
-    def join(self) -> int:
-        """The rank that joined last."""
-        last = self.ranks[self.queue.join().peer]
-        with self._changed:  # ranks that joined early have missed operations without a name
+    def joined(self) -> None:
+        """All ranks have joined. Those that did so early have missed operations without a name."""
+        with self._changed:
             self._joins += 1
             self._counts.clear()
-        return last
 
     def _full_name(self, kind: str, name: str) -> str:
         if not name:
@@ -154,7 +154,7 @@ class Engine:
         call.run(self.comm, requests)
 
     def _without(self, call: Call, missing: List[int]) -> None:
-        if call.array is None or call.request.kind != "allreduce":
+        if call.array is None or call.request.kind != "allreduce" or call.op not in ZEROS:
             raise RefusedError(f"{call.name}: {ranks_text(missing)} called join(); until all have, only allreduce with "
                                "Sum and Average can run without them")
         self.queue.submit(call.name + AGAIN, call.array, call.out, call.op)

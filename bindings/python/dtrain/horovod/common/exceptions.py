@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from typing import Optional
+from typing import Optional, Sequence
 
 from ..._errors import AbortedError, CanceledError, Error, PeerError, TransportError
 from ..._errors import TimeoutError as DtrainTimeoutError
@@ -32,11 +32,16 @@ class HostsUpdatedInterrupt(RuntimeError):
         self.skip_sync = skip_sync
 
 
-def translated(error: BaseException, what: str) -> HorovodInternalError:
-    """The error of the library as Horovod's programs know it."""
+def translated(error: BaseException, what: str, ranks: Sequence[int] = ()) -> HorovodInternalError:
+    """The error of the library as Horovod's programs know it. ranks: of the process set, if there is one; the library
+    numbers them from 0."""
     if isinstance(error, HorovodInternalError):
         return error
     text = f"{what}: {error}"
     if not isinstance(error, Error):
         return HorovodInternalError(text)
-    return HorovodInternalError(text, error.rank, isinstance(error, LOSSES))
+    rank = error.rank
+    if list(ranks) != list(range(len(ranks))):
+        text = f"{what}: in process set {list(ranks)}, whose ranks are numbered from 0 here: {error}"
+        rank = None if rank is None or not 0 <= rank < len(ranks) else ranks[rank]
+    return HorovodInternalError(text, rank, isinstance(error, LOSSES))

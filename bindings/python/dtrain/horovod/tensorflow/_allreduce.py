@@ -56,9 +56,8 @@ def members(name: str, count: int) -> List[str]:
 
 
 def reduced_in_order(tensors: Sequence[Any], op: Op, engine: Engine) -> List[Any]:
-    """Not by names, but in the order in which ranks run such operations. They compare what they do each time, since a
-    rank may be in join()."""
-    return list(run(ops.dtrain_allreduce, list(tensors), [], thing=engine.comm, op=op, compare=1))
+    """Not by names, but in the order in which ranks run such operations."""
+    return list(run(ops.dtrain_allreduce, list(tensors), [], thing=engine.comm, op=op))
 
 
 def scaled(tensor: Any, factor: Any) -> Any:

@@ -11,7 +11,7 @@ from ...tensorflow._tensorflow import tf
 from ..common import basics
 from ..common._job import current
 from ..common.process_sets import global_process_set
-from ._groups import engine_with_ops, ranks_of
+from ._groups import engine_with_ops, ranks_of, register
 
 
 def asked(function: Callable[[], int], name: Optional[str] = None) -> Any:
@@ -55,6 +55,10 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
 
 def join() -> Any:
     """For a rank without more data: until all ranks have called it, this one contributes zeros to the others'
-    all-reduces, and their other operations fail. Returns the rank that joined last."""
+    all-reduces, and their other operations fail, in all its process sets. Returns the rank that joined last. A function
+    that was traced before a set was added does not know the set."""
+    register()
     engine = engine_with_ops(global_process_set)
-    return run(ops.dtrain_join, thing=engine.comm, queue=name_of(engine.queue))
+    sets = [other for number, other in sorted(current().engines.items()) if number != 0]
+    return run(ops.dtrain_join, thing=engine.comm, queue=name_of(engine.queue),
+               sets=[name_of(other.comm) for other in sets], set_queues=[name_of(other.queue) for other in sets])

@@ -4,13 +4,14 @@ SPDX-License-Identifier: Apache-2.0
 """
 from typing import Any
 
-from ..._errors import Error
 from ..common import basics
+from ..common._join import join as join_sets
+from ..common._job import current
 from ..common.basics import (Adasum, Average, Max, Min, Product, Sum, ccl_built, cross_rank, cross_size, cuda_built,
                              ddl_built, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, local_rank,
                              local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank, rocm_built,
                              size, start_timeline, stop_timeline)
-from ..common.exceptions import HorovodInternalError, translated
+from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import ProcessSet, add_process_set, engine_of, global_process_set, remove_process_set
 from ._allreduce import (allreduce, allreduce_, allreduce_async, allreduce_async_, grouped_allreduce,
                         grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_, sparse_allreduce_async)
@@ -48,8 +49,4 @@ def join(device: Any = -1) -> int:
     """For a rank without more data: until all ranks have called it, this one contributes zeros to the others'
     all-reduces. Returns the rank that joined last. device: of no effect."""
     del device
-    engine = engine_of(global_process_set)
-    try:
-        return engine.join()
-    except Error as error:
-        raise translated(error, "join") from error
+    return join_sets(current())
