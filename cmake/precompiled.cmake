@@ -1,5 +1,5 @@
-# The headers of C++'s library that most sources use, compiled once for all targets that are compiled alike, which
-# takes a third off the time of a build (docs/TESTING.md). Builds without it compile only files that include enough.
+# The headers of C++'s library that most sources use, compiled once for all targets that are compiled alike
+# (docs/TESTING.md, "How long it takes"). Builds without it compile only files that include enough.
 # SPDX-License-Identifier: Apache-2.0
 set(DTRAIN_PRECOMPILED_HEADERS algorithm array atomic chrono cmath condition_variable cstdint cstdio cstring deque
     functional map memory mutex optional random set span string string_view thread vector)

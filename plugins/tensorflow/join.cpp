@@ -7,13 +7,15 @@
 #include "tensorflow/op.h"
 #include <algorithm>
 #include <deque>
+#include <utility>
+#include <vector>
 
 namespace dtrain::tensorflow {
 
 namespace {
 
-constexpr int64_t slice_ns = 50'000'000;    // between two looks at the job's queue
-constexpr int64_t set_slice_ns = 5'000'000; // between two looks at process sets
+constexpr int64_t slice_ns = 50'000'000;      // between two looks where there is one communicator
+constexpr int64_t short_slice_ns = 5'000'000; // where there are several, of which it waits for one
 
 class Join {
   public:
@@ -57,13 +59,13 @@ class Join {
     // Returns when all ranks are here. If that fails, sets are broken: their ranks may never come,
     // and this one must not contribute zeros when it goes on.
     static void wait(Joined &job, std::deque<Joined> &sets) {
-        const auto ended = [](const Joined &one) { return one.ended(); };
-        while (!job.ended() || !std::ranges::all_of(sets, ended)) {
-            job.step(!job.ended() && sets.empty() ? slice_ns : job.ended() ? 0 : set_slice_ns);
-            for (Joined &set : sets) {
-                if (set.ended()) continue;
-                if (job.status() < 0) set.abort();
-                set.step(job.ended() ? set_slice_ns : 0);
+        std::vector<Joined *> left = {&job};
+        for (Joined &set : sets) left.push_back(&set);
+        while (std::erase_if(left, [](const Joined *one) { return one->ended(); }), !left.empty()) {
+            int64_t wait_ns = left.size() == 1 ? slice_ns : short_slice_ns;
+            for (Joined *one : left) {
+                if (one != &job && job.status() < 0) one->abort();
+                one->step(std::exchange(wait_ns, 0));
             }
         }
     }

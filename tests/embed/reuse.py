@@ -1,24 +1,42 @@
 #!/usr/bin/python3 -ISE
 """A compiler launcher that takes objects of the library's sources from another build of them, but for one file of each
-folder, which is compiled with the very command: whether a whole library can be built is then known in seconds.
-REUSED: that build's folder. usage: reuse.py COMPILER ARGUMENT ...
+folder, which is compiled with the very command: whether a whole library can be built is then known in seconds. Where that
+build has compiled several sources together, the first of them gets what they have become, and the others get nothing.
+REUSED: that build's folder; EMPTY: an object of nothing. usage: reuse.py COMPILER ARGUMENT ...
 
 SPDX-License-Identifier: Apache-2.0
 """
+import glob
 import os
 import sys
 
 
 def object_of(source):
     """Of <anywhere>/lib/<layer>/[<part>/]<file>.cpp, <anywhere>/transports/<name>/<file>.cpp or devices/<name>/<file>.cpp;
-    "": it is none."""
+    "": there is none."""
     words = source.split("/")
     for top, prefix, suffix in (("lib", "dtrain_layer_", ""), ("transports", "dtrain_transport_", "_objects"),
                                 ("devices", "dtrain_device_", "")):
         if top in words[-4:-2]:
             *folders, file = words[len(words) - words[::-1].index(top):]
-            return f"{os.environ['REUSED']}/{top}/CMakeFiles/{prefix}{'_'.join(folders)}{suffix}.dir/{'/'.join([*folders, file])}.o"
+            target = f"{os.environ['REUSED']}/{top}/CMakeFiles/{prefix}{'_'.join(folders)}{suffix}.dir"
+            path = "/".join([*folders, file])
+            return joined_object(target, f"{top}/{path}") or existing(f"{target}/{path}.o")
     return ""
+
+
+def joined_object(target, path):
+    for joined in glob.glob(f"{target}/Unity/unity_*_cxx.cxx"):
+        with open(joined, encoding="utf-8") as lines:
+            sources = [line.split('"')[1] for line in lines if line.startswith("#include")]
+        for number, source in enumerate(sources):
+            if source.endswith("/" + path):
+                return os.environ["EMPTY"] if number > 0 else existing(f"{joined}.o")
+    return ""
+
+
+def existing(path):
+    return path if os.path.exists(path) else ""
 
 
 def is_smallest(source):
@@ -28,14 +46,17 @@ def is_smallest(source):
 
 def main(command):
     source = command[command.index("-c") + 1] if "-c" in command else ""
-    if not os.path.exists(object_of(source)) or is_smallest(source):
-        os.execvp("env", ["env", *(["ccache"] if os.path.exists("/usr/bin/ccache") else []), *command])
+    reused = object_of(source)
+    if not reused or is_smallest(source):
+        status = os.spawnvp(os.P_WAIT, "env", ["env", *(["ccache"] if os.path.exists("/usr/bin/ccache") else []), *command])
+        if status != 0 or os.path.basename(reused) == os.path.basename(source) + ".o" or not reused:
+            sys.exit(status)
     result = command[command.index("-o") + 1]
     if "-MF" in command:
         with open(command[command.index("-MF") + 1], "w", encoding="utf-8") as depends:
             depends.write(f"{result}: {source}\n")
-    with open(object_of(source), "rb") as reused, open(result, "wb") as copy:
-        copy.write(reused.read())
+    with open(reused, "rb") as kept, open(result, "wb") as copy:
+        copy.write(kept.read())
 
 
 if __name__ == "__main__":

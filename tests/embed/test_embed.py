@@ -20,6 +20,7 @@ PROGRAM = HERE.parent / "install" / "program" / "one_rank.c"
 NEEDED = ("CMakeLists.txt", "cmake", "devices", "include", "lib", "pkgconfig", "plugins", "tools", "transports")  # of the source
 CACHE = {"CCACHE_BASEDIR": tempfile.gettempdir(), "CCACHE_NOHASHDIR": "1"}
 OF_CMAKE = {"all", "edit_cache", "install", "list_install_components", "rebuild_cache", "test"}
+EMPTY = BUILD / "embed_nothing.o"  # for reuse.py
 LIMIT = 900  # seconds: on a busy machine, without a compiler cache
 
 
@@ -27,13 +28,17 @@ def run(*command, **environment):
     kept = {key: value for key, value in os.environ.items()
             if not key.startswith("DTRAIN_") and key not in ("LD_LIBRARY_PATH", "CMAKE_GENERATOR")}
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT,
-                            check=False, env={**kept, "REUSED": str(BUILD), **CACHE, **environment})
+                            check=False, env={**kept, "REUSED": str(BUILD), "EMPTY": str(EMPTY), **CACHE, **environment})
     if result.returncode != 0:
         raise AssertionError(f"{command} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
     return result.stdout
 
 
 class Embedded(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        run("cc", "-x", "c", "-c", os.devnull, "-o", EMPTY)
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/scaled_call.h"
 
+#include "collectives/communicator/local_step.h"
 #include "collectives/communicator/sequence.h"
 #include "device/kernels.h"
 
@@ -13,8 +14,6 @@
 
 namespace dtrain::collectives {
 namespace {
-
-constexpr uint64_t elements_per_step = 256 << 10; // bounded, because the agent has other work, too
 
 Status check(const Call &call, const Scaling &scaling, int32_t rank, int32_t size,
              CollectiveSpec &spec) {

@@ -3,6 +3,7 @@
 #include "collectives/communicator/wide_average.h"
 
 #include "collectives/call/layout.h"
+#include "collectives/communicator/local_step.h"
 #include "collectives/communicator/sequence.h"
 #include "device/kernels.h"
 
@@ -15,8 +16,6 @@
 
 namespace dtrain::collectives {
 namespace {
-
-constexpr uint64_t averaged_per_step = 256 << 10; // bounded, because the agent has other work, too
 
 struct Freed {
     bool is_huge = false;
@@ -111,7 +110,7 @@ class WideAverage final : public Sequence {
 
   private:
     Step step() override {
-        const uint64_t count = std::min(averaged_per_step, sums_.count - done_);
+        const uint64_t count = std::min(elements_per_step, sums_.count - done_);
         sums_.divide(done_, count);
         done_ += count;
         return done_ == sums_.count ? Step::done : Step::again;

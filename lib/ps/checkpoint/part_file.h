@@ -10,6 +10,8 @@
 
 namespace dtrain::ps {
 
+constexpr uint64_t piece_bytes = 256 << 10; // of a file's data, at a time
+
 // Writes an image to a file. pieces(f) calls f(data, bytes) for all data in the order of the
 // tensors, until a call fails; it is called twice. index_of(heading) returns the file's index.
 template <class Image, class Pieces, class IndexOf>

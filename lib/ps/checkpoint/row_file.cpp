@@ -11,10 +11,9 @@ namespace dtrain::ps {
 namespace {
 
 constexpr const char *row_format = "dtrain rows 2";
-constexpr uint64_t row_piece_bytes = 256 << 10;
 
 uint64_t rows_per_piece(uint64_t row_bytes) {
-    return std::max<uint64_t>(row_piece_bytes / row_bytes, 1);
+    return std::max<uint64_t>(piece_bytes / row_bytes, 1);
 }
 
 // Calls f(data, bytes) for the keys, then for each column, piece by piece, until a call fails.

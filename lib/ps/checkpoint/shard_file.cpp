@@ -14,7 +14,6 @@ namespace dtrain::ps {
 namespace {
 
 constexpr const char *shard_format = "dtrain shard 2";
-constexpr size_t shard_piece_bytes = 256 << 10;
 
 // Calls f(data, bytes) for the array's numbers, piece by piece, until a call fails.
 template <class F>
@@ -169,7 +168,7 @@ Status ShardFile::read(ShardImage &image) {
 
 Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                              uint32_t &crc) {
-    const uint64_t most = std::max<uint64_t>(shard_piece_bytes / array.size, 1) * array.size;
+    const uint64_t most = std::max<uint64_t>(piece_bytes / array.size, 1) * array.size;
     Status status = DTRAIN_OK;
     for (uint64_t at = 0; at < bytes && status == DTRAIN_OK;) {
         const uint64_t n = std::min(bytes - at, most);
