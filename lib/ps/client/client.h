@@ -83,6 +83,13 @@ struct Transfer {
     std::string text;              // error text of the failure
     uint64_t total = 0;            // count_rows: rows; set_mode: servers that made the change
 
+    // What a server has told about the transfer while it was in flight: it waits for a worker.
+    struct Awaited {
+        int64_t told_ns = 0; // 0: no server has
+        int32_t server = -1;
+        uint64_t numbers[2] = {0, 0}; // of Reason::waits
+    } awaited;
+
     // For the client's use.
     Item item;             // requests are cut at the boundaries of items, ...
     uint64_t chunk = 0;    // ... with this many elements or rows per request

@@ -26,6 +26,13 @@ bool RequestChannel::on_response(Outgoing &request, const ResponseHeader &header
     bool due = s.state == State::active && header.sequence == s.header.sequence &&
                header.kind == s.header.kind;
     if (!due) return false;
+    if (header.reason == Reason::waits) {
+        if (s.transfer != nullptr && check_response(header, s.header, server_))
+            s.transfer->awaited = {.told_ns = now,
+                                   .server = int32_t(server_),
+                                   .numbers = {header.numbers[0], header.numbers[1]}};
+        return false; // the answer is still to come
+    }
     if (header.reason == Reason::resend) {
         ++counters_.dropped;
         s.attempts = 0;

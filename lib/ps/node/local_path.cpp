@@ -55,7 +55,8 @@ bool LocalPath::deliver(Client &client, const Response &response, int64_t now) {
         return false; // the answer to the original request, which was canceled since
     waiting_.erase(found);
     if (response.bytes > 0) std::memcpy(request.answer, response.payload, response.bytes);
-    client.on_response(request, response.header, response.bytes, now);
+    if (!client.on_response(request, response.header, response.bytes, now))
+        waiting_.push_back(&request); // its answer is still to come
     return true;
 }
 

@@ -101,6 +101,13 @@ void TableOperation::timed_out(engine::Agent &agent) {
                       "table \"%s\": timed out; no worker has marked it as initialized "
                       "(dtrain_table_set_ready)",
                       name);
+    else if (const Transfer::Awaited &its = transfer_.awaited; its.told_ns > 0)
+        std::snprintf(text, sizeof text,
+                      "table \"%s\": timed out; %.1f s ago server %d waited for worker %llu, which "
+                      "had ended %llu clocks",
+                      name, double(agent.now() - its.told_ns) / double(second), its.server,
+                      static_cast<unsigned long long>(its.numbers[0]),
+                      static_cast<unsigned long long>(its.numbers[1]));
     else
         std::snprintf(text, sizeof text,
                       "table \"%s\": timed out; server %d did not answer, or waits for a worker's "

@@ -33,6 +33,15 @@ Answer ModeChange::refuse(const RequestHeader &header) {
     return {Reason::mode_not_agreed, {refuser_, 0}};
 }
 
+std::optional<uint32_t> ModeChange::absent(const Membership &members) const {
+    for (uint32_t worker = 0; worker < members.size(); ++worker) {
+        auto its = [&](const RequestHeader &header) { return header.worker == worker; };
+        if (members.present(worker) && std::none_of(meeting_.begin(), meeting_.end(), its))
+            return worker;
+    }
+    return std::nullopt;
+}
+
 ModeChange::Decision ModeChange::decide(const Membership &members, const Clocks &clocks) const {
     if (meeting_.empty()) return {};
     const RequestHeader &first = meeting_.front();

@@ -38,6 +38,8 @@ class ModeChange {
     std::optional<RequestHeader> ask(const RequestHeader &header);
     // The worker refuses the change. Returns the answer to the requests that have met.
     Answer refuse(const RequestHeader &header);
+    // The first present worker that has not asked yet.
+    std::optional<uint32_t> absent(const Membership &members) const;
     void made(const RequestHeader &header) { made_ = header.pushes; }
     void leave(uint32_t worker) {
         std::erase_if(meeting_, [&](const RequestHeader &its) { return its.worker == worker; });

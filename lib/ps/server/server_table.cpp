@@ -93,7 +93,7 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     worker.counters.repeats += entry.progress != Progress::unseen;
     if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
     switch (entry.progress) {
-    case Progress::parked: return; // it will be answered later
+    case Progress::parked: return tell_awaited(header, out);
     case Progress::done:
         if (entry.reason == Reason::told) texts_.repeat(worker.log.text(header.sequence));
         if (entry.reason == Reason::none && !may_answer(header)) return; // it will be repeated

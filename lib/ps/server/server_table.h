@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,7 +136,7 @@ class ServerTable {
     Answer outcome(Reason reason); // of a change to the values
 
     // Clocks (server_table_clocks.cpp)
-    void hold(const RequestHeader &header, Answered::Entry &entry);
+    void hold(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void park(const RequestHeader &header, Answered::Entry &entry) {
         waiting_.park(header, entry, peers_[header.worker]);
     }
@@ -143,7 +144,10 @@ class ServerTable {
     Verdict may_pull(const RequestHeader &header) const;
     Verdict may_go_on(const RequestHeader &header) const; // for parked requests
     Answer refusal(Verdict verdict, const RequestHeader &header) const;
-    Answer stale(const RequestHeader &header); // counts the request as stale
+    // The worker that a waiting request waits for, unless it waits for something else.
+    std::optional<uint32_t> awaited(const RequestHeader &header) const;
+    void tell_awaited(const RequestHeader &header, Responses &out); // to who has repeated it
+    Answer stale(const RequestHeader &header);                      // counts the request as stale
     void apply_clock();
     void settle(Responses &out); // call it after a worker's clock may have moved
     void release(Responses &out);

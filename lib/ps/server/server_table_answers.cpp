@@ -46,10 +46,12 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     Worker &worker = workers_[header.worker];
     worker.counters.received += response.bytes;
     worker.counters.refused += is_failure(said.reason);
-    if (has_trait(header.kind, Trait::receives)) worker.pulled = reply.table_version;
+    if (has_trait(header.kind, Trait::receives) && said.reason != Reason::waits)
+        worker.pulled = reply.table_version;
     reply.reason = said.reason;
     std::copy_n(said.numbers, 2, reply.numbers);
-    if (!is_failure(said.reason)) reply.numbers[1] = clocks_.applied();
+    if (!is_failure(said.reason) && said.reason != Reason::waits)
+        reply.numbers[1] = clocks_.applied();
 }
 
 void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,

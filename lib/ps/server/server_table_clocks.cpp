@@ -12,7 +12,7 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
     const Weight weight = {std::bit_cast<double>(header.argument), (header.flags & weighted) != 0};
     const Verdict verdict =
         clocks_.announce(header.worker, header.clock, header.pushes, fit ? weight : Weight{});
-    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict == Verdict::wait) return hold(header, entry, out);
     Answer answer;
     if (verdict == Verdict::stale)
         answer = stale(header);
@@ -26,10 +26,25 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
     settle(out);
 }
 
-void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
-    if (entry.progress == Progress::held) return; // a repetition that is still too early
+void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    if (entry.progress == Progress::held) return tell_awaited(header, out); // still too early
     ++workers_[header.worker].counters.dropped;
     waiting_.hold(header, entry, peers_[header.worker]);
+}
+
+std::optional<uint32_t> ServerTable::awaited(const RequestHeader &header) const {
+    if (header.kind == RequestKind::set_mode) return mode_change_.absent(members_);
+    const bool pulls = has_trait(header.kind, Trait::receives);
+    const bool by_clocks = identity_.params.consistency != DTRAIN_ASYNC &&
+                           header.kind != RequestKind::wait_ready &&
+                           (!pulls || clocks_.pull(header.clock) == Verdict::wait);
+    return by_clocks ? clocks_.slowest_before(header.clock) : std::nullopt;
+}
+
+void ServerTable::tell_awaited(const RequestHeader &header, Responses &out) {
+    const std::optional<uint32_t> worker = awaited(header);
+    if (worker && *worker != header.worker)
+        respond(header, {Reason::waits, {*worker, clocks_.finished(*worker)}}, out);
 }
 
 void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out) {

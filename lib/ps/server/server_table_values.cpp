@@ -18,7 +18,7 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     if (pulls && collects(identity_.params))
         return finish(header, entry, {Reason::not_in_mode, {0, 0}}, out);
     Verdict verdict = may_push(header);
-    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict == Verdict::wait) return hold(header, entry, out);
     if (verdict == Verdict::stale) return finish(header, entry, stale(header), out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
@@ -79,7 +79,7 @@ void ServerTable::pull(const RequestHeader &header, const void *payload, Answere
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                       out, payload);
     // If the request waited here, the server would have to keep its keys.
-    if (has_trait(header.kind, Trait::rows)) return hold(header, entry);
+    if (has_trait(header.kind, Trait::rows)) return hold(header, entry, out);
     park(header, entry);
 }
 
@@ -111,7 +111,7 @@ void ServerTable::count_rows(const RequestHeader &header, Answered::Entry &entry
 void ServerTable::keep_rows(const RequestHeader &header, const void *payload,
                             Answered::Entry &entry, Responses &out) {
     const Verdict verdict = may_push(header);
-    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict == Verdict::wait) return hold(header, entry, out);
     // If the worker may not push at all, the push itself gets the error.
     const bool takes = verdict == Verdict::go;
     const auto *keys = static_cast<const uint64_t *>(payload);
@@ -142,7 +142,7 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
         storage_->set_rate(rate);
         return finish(header, entry, {}, out);
     }
-    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict == Verdict::wait) return hold(header, entry, out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
     storage_->set_rate(rate, header.clock);
     finish(header, entry, {}, out);

@@ -200,6 +200,16 @@ double Clocks::divisor(uint64_t clock) const {
     return said ? sum : participants(clock);
 }
 
+std::optional<uint32_t> Clocks::slowest_before(uint64_t clock) const {
+    std::optional<uint32_t> slowest;
+    for (uint32_t i = 0; i < workers_.size(); ++i) {
+        if (!present(i) || finished(i) >= clock) continue;
+        slowest = i;
+        clock = finished(i);
+    }
+    return slowest;
+}
+
 uint32_t Clocks::lost_worker() const {
     for (uint32_t i = 0; i < workers_.size(); ++i)
         if (workers_[i].state == State::lost && workers_[i].clock == lowest_lost_) return i;

@@ -15,6 +15,7 @@
 #include "dtrain.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace dtrain::ps {
@@ -94,6 +95,8 @@ class Clocks {
     // their weights if any of them has given one.
     double divisor(uint64_t clock) const;
     bool took_part(uint32_t worker, uint64_t clock) const { return finished(worker) > clock; }
+    // The present worker with the lowest clock, if that is before this one.
+    std::optional<uint32_t> slowest_before(uint64_t clock) const;
     bool any_lost() const { return lowest_lost_ != UINT64_MAX; }
     // The lost worker with the lowest clock. There must be a lost worker.
     uint32_t lost_worker() const;

@@ -73,6 +73,7 @@ constexpr ReasonInfo reasons[] = {
                          "infinity, which the table refuses (not_finite); nothing of this part of "
                          "the push was applied"},
     {DTRAIN_ERR_MISMATCH, ""}, // describe()
+    {DTRAIN_IN_PROGRESS, "waits for worker %llu, which has ended %llu clocks"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

@@ -49,12 +49,16 @@ void staleness_is_counted_from_the_slowest(void **) {
     for (uint64_t clock = 0; clock < 3; ++clock) clocks.announce(1, clock, 0);
     assert_int_equal(clocks.pull(2), Verdict::go);
     assert_int_equal(clocks.pull(3), Verdict::wait); // worker 2 is at clock 0
+    assert_int_equal(clocks.slowest_before(3).value(), 2);
+    assert_false(clocks.slowest_before(0).has_value());
     clocks.announce(2, 0, 0);
     assert_int_equal(clocks.pull(3), Verdict::go);
     clocks.leave(2);
     assert_int_equal(clocks.pull(5), Verdict::go); // worker 1 is at clock 3
     assert_int_equal(clocks.pull(6), Verdict::wait);
+    assert_int_equal(clocks.slowest_before(6).value(), 1);
     clocks.lose(1);
+    assert_int_equal(clocks.slowest_before(6).value(), 0);
     assert_int_equal(clocks.pull(5), Verdict::go);
     assert_int_equal(clocks.pull(6), Verdict::lost);
     assert_int_equal(clocks.lost_worker(), 1);

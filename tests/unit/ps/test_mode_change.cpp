@@ -61,8 +61,10 @@ void the_last_present_worker_brings_the_change(void **) {
     for (uint32_t worker : {1u, 0u}) {
         assert_false(rig.change.ask(rig.request(worker, 1)).has_value());
         rig.expect(Outcome::wait);
+        assert_int_equal(rig.change.absent(rig.members).value(), worker == 1 ? 0 : 2);
     }
     assert_false(rig.change.ask(rig.request(2, 1)).has_value());
+    assert_false(rig.change.absent(rig.members).has_value());
     rig.expect(Outcome::change, Reason::none, 1);
     assert_int_equal(rig.change.decide(rig.members, rig.clocks).request.worker, 1);
     assert_int_equal(rig.change.take_meeting().size(), 3);

@@ -320,6 +320,28 @@ void a_push_too_early_is_asked_for_again(void **) {
     rig.expect(Reason::none);
 }
 
+// Only a repetition is told so.
+void a_late_worker_is_named(void **) {
+    Rig rig(3);
+    TableParams params = floats(1);
+    params.consistency = DTRAIN_BSP;
+    for (uint32_t worker = 0; worker < 3; ++worker) rig.create(worker, params);
+    rig.send(rig.header(RequestKind::clock, 0, 1));
+    RequestHeader pull = rig.header(RequestKind::pull, 0, 2);
+    pull.count = pull.clock = 1;
+    assert_int_equal(rig.send(pull).size(), 0);
+    for (uint32_t late : {1u, 2u}) {
+        rig.send(pull);
+        rig.expect(Reason::waits);
+        assert_int_equal(rig.out[0].header.sequence, 2);
+        assert_int_equal(rig.out[0].header.numbers[0], late);
+        assert_int_equal(rig.out[0].header.numbers[1], 0);
+        rig.send(rig.header(RequestKind::clock, late, 1));
+    }
+    assert_int_equal(rig.out.size(), 2); // the answers to the last clock, and to the pull
+    assert_int_equal(rig.out[1].header.reason, Reason::none);
+}
+
 void bad_parameters_are_named(void **) {
     Rig rig(1);
     TableParams params = floats(8);
@@ -360,6 +382,7 @@ int main() {
         cmocka_unit_test(a_dropped_table_does_not_come_back),
         cmocka_unit_test(a_lost_worker_ends_a_create),
         cmocka_unit_test(a_push_too_early_is_asked_for_again),
+        cmocka_unit_test(a_late_worker_is_named),
         cmocka_unit_test(bad_parameters_are_named),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
