@@ -627,8 +627,8 @@ DTRAIN_API dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
  * input is kept and added to the input of the next step (error feedback), so that over time nothing
  * is lost. Which kind to choose, formulas and sources: docs/COMPRESSION.md. Results are bitwise
  * equal on all ranks. A NaN or infinity makes NaN or infinite: its element (F16, BF16, and TOPK,
- * which sends such elements first), its block (INT8, ONEBIT), or the whole result (POWERSGD). It is
- * never kept for the next step. */
+ * which sends such elements first), its block (INT8, ONEBIT), or its matrix (POWERSGD). It is never
+ * kept for the next step. */
 typedef struct dtrain_compressor dtrain_compressor_t;
 enum {
     DTRAIN_COMPRESS_F16 = 1,    /* magnitudes above 65504 become infinite                        */
@@ -653,6 +653,12 @@ typedef struct dtrain_compressor_params {
     uint64_t seed;  /* of random numbers                                                          */
     double ratio;   /* TOPK: share of the elements that a rank sends, at least one element, up to
                        1; 0: 0.01                                                                 */
+    /* POWERSGD: the vector consists of matrices, one after the other: rows and columns of each in
+     * turn, 2 * matrix_count numbers. Those for which a low rank does not pay, such as a bias (one
+     * row), are sent as they are. All together are one operation with two messages. Read during the
+     * call; NULL: one matrix, by `rows`. */
+    const uint64_t *matrices;
+    uint64_t matrix_count;
 } dtrain_compressor_params_t;
 /* Collective over comm, blocking: all ranks give the same parameters, else DTRAIN_ERR_MISMATCH. The
  * compressor's operations run on a duplicate of comm: they neither wait for nor disturb calls on

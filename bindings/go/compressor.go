@@ -35,8 +35,12 @@ type CompressorParams struct {
 	Stochastic  bool // CompressInt8 rounds at random
 	Block, Rank uint32
 	Rows, Seed  uint64
+	Matrices    []Matrix // of a vector that consists of several
 	Ratio       float64
 }
+
+// Matrix is the shape of a matrix in a vector that CompressPowerSGD reduces.
+type Matrix struct{ Rows, Columns uint64 }
 
 // Compressor runs repeated all-reduces of one vector of float32. What a step does not send is added
 // to the next one.
@@ -64,6 +68,10 @@ func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
 	p.SetBlock(params.Block)
 	p.SetRank(params.Rank)
 	p.SetRows(params.Rows)
+	matrices := capi.CArray(start(params.Matrices), int(unsafe.Sizeof(Matrix{}))*len(params.Matrices))
+	defer capi.Free(matrices)
+	p.SetMatrices(capi.Memory(matrices))
+	p.SetMatrix_count(uint64(len(params.Matrices)))
 	p.SetSeed(params.Seed)
 	p.SetRatio(params.Ratio)
 	made, err := comm.made("compressor", capi.Compressor_destroy,

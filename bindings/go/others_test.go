@@ -64,6 +64,18 @@ func TestCompressor(t *testing.T) {
 	equal(t, stats.Operations, uint64(2))
 	_, err = dtrain.NewCompressor(world, dtrain.CompressorParams{Kind: dtrain.CompressTopK, Count: -1})
 	refused(t, err, dtrain.ErrInvalid)
+	shapes := []dtrain.Matrix{{Rows: 10, Columns: 10}, {Rows: 1, Columns: 4}}
+	low, err := dtrain.NewCompressor(world, dtrain.CompressorParams{
+		Kind: dtrain.CompressPowerSGD, Count: 104, Matrices: shapes})
+	check(t, err)
+	defer func() { check(t, low.Close()) }()
+	y := make([]float32, 104)
+	copy(y[100:], x)
+	check(t, dtrain.CompressedAllReduce(background, low, y, y, dtrain.Avg))
+	equal(t, y[100:], x)
+	_, err = dtrain.NewCompressor(world, dtrain.CompressorParams{
+		Kind: dtrain.CompressPowerSGD, Count: 103, Matrices: shapes})
+	refused(t, err, dtrain.ErrInvalid)
 }
 
 func TestGraphs(t *testing.T) {

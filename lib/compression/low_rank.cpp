@@ -15,20 +15,61 @@ namespace dtrain::compression {
 namespace {
 
 constexpr uint32_t default_rank = 2, max_rank = 64;
+constexpr uint64_t plain_piece = 4096; // elements
 
-Status read_matrix(const dtrain_compressor_params_t &given, Params &out) {
+// What the caller has given as pairs of rows and columns.
+Status read_pairs(const dtrain_compressor_params_t &given, Params &out) {
+    const uint64_t most = given.count; // of matrices, which have an element at least
+    if (given.matrices == nullptr || given.matrix_count == 0 || given.matrix_count > most)
+        return fail(DTRAIN_ERR_INVALID,
+                    "compressor: matrices %s with matrix_count %llu: it must be 1 to %llu, the "
+                    "elements of the vector",
+                    given.matrices == nullptr ? "NULL" : "given",
+                    static_cast<unsigned long long>(given.matrix_count),
+                    static_cast<unsigned long long>(most));
+    if (given.rows != 0)
+        return fail(DTRAIN_ERR_INVALID, "compressor: give rows or matrices, not both");
+    uint64_t left = given.count;
+    for (uint64_t i = 0; i < given.matrix_count; i++) {
+        const uint64_t rows = given.matrices[2 * i], columns = given.matrices[2 * i + 1];
+        if (rows == 0 || columns == 0 || columns > left / rows)
+            return fail(
+                DTRAIN_ERR_INVALID,
+                "compressor: matrix %llu of %llu rows and %llu columns: the vector has %llu "
+                "elements left for it",
+                static_cast<unsigned long long>(i), static_cast<unsigned long long>(rows),
+                static_cast<unsigned long long>(columns), static_cast<unsigned long long>(left));
+        left -= rows * columns;
+        out.matrices.push_back({rows, columns});
+    }
+    if (left > 0)
+        return fail(DTRAIN_ERR_INVALID,
+                    "compressor: the matrices leave %llu elements of the vector: describe these, "
+                    "too, for example as one row",
+                    static_cast<unsigned long long>(left));
+    return DTRAIN_OK;
+}
+
+Status read_matrices(const dtrain_compressor_params_t &given, Params &out) {
     out.rank = given.rank == 0 ? default_rank : given.rank;
     if (out.rank > max_rank)
         return fail(DTRAIN_ERR_INVALID, "compressor: rank %u: must be at most %u", out.rank,
                     max_rank);
+    if (given.matrices != nullptr || given.matrix_count != 0) return read_pairs(given, out);
     if (given.rows != 0 && given.count % given.rows != 0)
         return fail(DTRAIN_ERR_INVALID,
                     "compressor: %llu elements cannot be a matrix of %llu rows; set rows to 0",
                     static_cast<unsigned long long>(given.count),
                     static_cast<unsigned long long>(given.rows));
-    out.rows = given.rows != 0 ? given.rows : uint64_t(std::ceil(std::sqrt(double(given.count))));
-    out.columns = (given.count + out.rows - 1) / out.rows;
+    const uint64_t rows =
+        given.rows != 0 ? given.rows : uint64_t(std::ceil(std::sqrt(double(given.count))));
+    out.matrices.push_back({rows, (given.count + rows - 1) / rows});
     return DTRAIN_OK;
+}
+
+// The elements of a part are less than its rows and columns say only if it is padded.
+bool pays_for(const Matrix &matrix, uint64_t elements, uint32_t rank) {
+    return rank * (matrix.rows + matrix.columns) < elements;
 }
 
 std::unique_ptr<Method> make_low_rank(const Params &params, Group group) {
@@ -43,22 +84,51 @@ extern const MethodInfo powersgd_method = {
     .formula =
         "P = M Q, summed over ranks and orthonormalized; Q = M^T P, summed over ranks; the "
         "result is P Q^T, and Q the start of the next step. A column of Q that became zero or "
-        "NaN is drawn anew from the seed",
+        "NaN is drawn anew from the seed. The P of several matrices are summed together, with "
+        "those "
+        "matrices that would not become smaller, and so are their Q",
     .source = "Vogels et al. 2019",
     .bytes = "rank (rows + columns) / elements",
     .cost = "3 x rank multiplications",
     .use = "large matrices, any number of ranks",
-    .read = read_matrix,
+    .read = read_matrices,
     .make = make_low_rank,
 };
 
 bool LowRank::pays(const Params &params) {
-    return params.rank * (params.rows + params.columns) < params.count;
+    uint64_t left = params.count;
+    for (const Matrix &matrix : params.matrices) {
+        const uint64_t elements = std::min(matrix.rows * matrix.columns, left);
+        if (pays_for(matrix, elements, params.rank)) return true;
+        left -= elements;
+    }
+    return false;
 }
 
-LowRank::LowRank(const Params &params, Group group)
-    : params_(params), group_(group), p_(params.rows * params.rank),
-      q_(params.columns * params.rank), next_q_(q_.size()), row_(params.columns) {
+LowRank::LowRank(const Params &params, Group group) : params_(params), group_(group) {
+    uint64_t first = 0, p = 0, q = 0, widest = 0;
+    for (const Matrix &matrix : params.matrices) {
+        const uint64_t elements = std::min(matrix.rows * matrix.columns, params.count - first);
+        const bool is_low = pays_for(matrix, elements, params.rank);
+        // As it is, the part has no rows: it is cut into pieces.
+        const uint64_t columns = is_low ? matrix.columns : std::min(elements, plain_piece);
+        parts_.push_back({.first = first,
+                          .end = first + elements,
+                          .rows = is_low ? matrix.rows : (elements + columns - 1) / columns,
+                          .columns = columns,
+                          .is_low = is_low,
+                          .p = p,
+                          .q = q,
+                          .seed = params.seed + (uint64_t(parts_.size()) << 32)});
+        first += elements;
+        p += is_low ? matrix.rows * params.rank : elements;
+        q += is_low ? matrix.columns * params.rank : 0;
+        if (is_low) widest = std::max(widest, matrix.columns);
+    }
+    p_.resize(p);
+    q_.resize(q);
+    next_q_.resize(q);
+    row_.resize(widest);
     if (params.has_feedback()) kept_.resize(params.count);
     reset();
 }
@@ -68,35 +138,50 @@ void LowRank::begin(const float *send, float *recv, bool average) {
     vector_ = kept_.empty() ? send : kept_.data();
     recv_ = recv;
     average_ = average;
-    stage_ = Stage::multiply;
-    at_ = 0;
+    go_to(Stage::multiply);
 }
 
 void LowRank::reset() {
     std::fill(kept_.begin(), kept_.end(), 0.0f);
-    fill_random(q_.data(), q_.size(), mix64(params_.seed));
+    for (const Part &part : parts_)
+        if (part.is_low)
+            fill_random(column(q_, part, 0), part.columns * params_.rank, mix64(part.seed));
 }
 
 double LowRank::kept_square() const { return square_sum(kept_.data(), kept_.size()); }
 
 template <class F> bool LowRank::some_rows(F f) {
-    uint64_t few = std::max<uint64_t>(1, elements_per_step / params_.columns);
-    uint64_t end = std::min(params_.rows, at_ + few);
-    for (; at_ < end; at_++) {
-        uint64_t first = std::min(params_.count, at_ * params_.columns);
-        f(at_, first, std::min(params_.columns, params_.count - first));
+    uint64_t elements = 0;
+    for (; part_ < parts_.size(); part_++, at_ = 0) {
+        const Part &part = parts_[part_];
+        for (; at_ < part.rows; at_++) {
+            if (elements > 0 && elements + part.columns > elements_per_step) return false;
+            const uint64_t first = std::min(part.end, part.first + at_ * part.columns);
+            f(part, Row{at_, first, std::min(part.columns, part.end - first)});
+            elements += part.columns;
+        }
     }
-    return at_ == params_.rows;
+    return true;
 }
 
-Action LowRank::sum(std::vector<float> &factor, Stage then) {
-    stage_ = then;
-    at_ = 0;
+template <class F> bool LowRank::next_part(F f) {
+    while (part_ < parts_.size() && !parts_[part_].is_low) part_++;
+    if (part_ < parts_.size()) f(parts_[part_++]);
+    return part_ == parts_.size();
+}
+
+void LowRank::go_to(Stage stage) {
+    stage_ = stage;
+    part_ = at_ = 0;
+}
+
+Action LowRank::sum(std::vector<float> &factors, Stage then) {
+    go_to(then);
     return {.kind = Action::Kind::call,
             .call = {.kind = collectives::Kind::allreduce,
-                     .send = factor.data(),
-                     .recv = factor.data(),
-                     .count = factor.size(),
+                     .send = factors.data(),
+                     .recv = factors.data(),
+                     .count = factors.size(),
                      .dtype = DTRAIN_F32,
                      .op = DTRAIN_SUM}};
 }
@@ -104,61 +189,74 @@ Action LowRank::sum(std::vector<float> &factor, Stage then) {
 Action LowRank::next() {
     switch (stage_) {
     case Stage::multiply:
-        if (!some_rows([&](auto row, auto first, auto n) { multiply_row(row, first, n); }))
-            return {};
-        return sum(p_, Stage::orthonormalize);
+        if (some_rows([&](const Part &part, const Row &row) { multiply_row(part, row); }))
+            return sum(p_, Stage::orthonormalize);
+        return {};
     case Stage::orthonormalize:
-        orthonormalize(p_, params_.rows);
-        std::fill(next_q_.begin(), next_q_.end(), 0.0f);
-        stage_ = Stage::transpose;
+        if (next_part([&](const Part &part) {
+                orthonormalize({&in_p(part, 0, 0), part.rows * params_.rank}, part.rows);
+            })) {
+            std::fill(next_q_.begin(), next_q_.end(), 0.0f);
+            go_to(Stage::transpose);
+        }
         return {};
     case Stage::transpose:
-        if (!some_rows([&](auto row, auto first, auto n) {
-                for (uint32_t k = 0; k < params_.rank; k++)
-                    add_multiple(next_q_.data() + k * params_.columns, p_[k * params_.rows + row],
-                                 vector_ + first, n);
-            }))
+        if (!some_rows([&](const Part &part, const Row &row) { transpose_row(part, row); }))
             return {};
         q_.swap(next_q_);
         return sum(q_, Stage::expand);
     case Stage::expand:
-        if (some_rows([&](auto row, auto first, auto n) { expand_row(row, first, n); }))
-            stage_ = Stage::renew;
+        if (some_rows([&](const Part &part, const Row &row) { expand_row(part, row); }))
+            go_to(Stage::renew);
         return {};
     case Stage::renew:
-        renew_start();
-        stage_ = Stage::done;
-        break;
+        if (next_part([&](const Part &part) { renew_start(part); })) go_to(Stage::done);
+        return {};
     case Stage::done: break;
     }
     return {.kind = Action::Kind::done};
 }
 
-void LowRank::multiply_row(uint64_t row, uint64_t first, uint64_t n) {
-    if (!kept_.empty()) accumulate(kept_.data() + first, send_ + first, n);
+void LowRank::multiply_row(const Part &part, const Row &row) {
+    if (!part.is_low) {
+        std::copy_n(send_ + row.first, row.count, p_.data() + part.p + (row.first - part.first));
+        return;
+    }
+    if (!kept_.empty()) accumulate(kept_.data() + row.first, send_ + row.first, row.count);
     for (uint32_t k = 0; k < params_.rank; k++)
-        p_[k * params_.rows + row] = dot(vector_ + first, q_.data() + k * params_.columns, n);
+        in_p(part, k, row.index) = dot(vector_ + row.first, column(q_, part, k), row.count);
+}
+
+void LowRank::transpose_row(const Part &part, const Row &row) {
+    if (!part.is_low) return;
+    for (uint32_t k = 0; k < params_.rank; k++)
+        add_multiple(column(next_q_, part, k), in_p(part, k, row.index), vector_ + row.first,
+                     row.count);
 }
 
 // Computes a row of P Q^T, the approximate sum. Every rank keeps its own vector's difference from
 // the mean.
-void LowRank::expand_row(uint64_t row, uint64_t first, uint64_t n) {
-    std::fill_n(row_.data(), n, 0.0f);
+void LowRank::expand_row(const Part &part, const Row &row) {
+    if (!part.is_low) return give(row, p_.data() + part.p + (row.first - part.first));
+    std::fill_n(row_.data(), row.count, 0.0f);
     for (uint32_t k = 0; k < params_.rank; k++)
-        add_multiple(row_.data(), p_[k * params_.rows + row], q_.data() + k * params_.columns, n);
-    if (!average_) std::copy_n(row_.data(), n, recv_ + first);
-    device::scale(row_.data(), n, DTRAIN_F32, uint32_t(group_.size));
-    if (average_) std::copy_n(row_.data(), n, recv_ + first);
-    if (!kept_.empty()) keep_rest(kept_.data() + first, row_.data(), n);
+        add_multiple(row_.data(), in_p(part, k, row.index), column(q_, part, k), row.count);
+    give(row, row_.data());
+    if (!kept_.empty()) keep_rest(kept_.data() + row.first, row_.data(), row.count);
+}
+
+void LowRank::give(const Row &row, float *sum) {
+    if (!average_) std::copy_n(sum, row.count, recv_ + row.first);
+    device::scale(sum, row.count, DTRAIN_F32, uint32_t(group_.size));
+    if (average_) std::copy_n(sum, row.count, recv_ + row.first);
 }
 
 // Replaces columns that are zero or not finite, which would stay so in all later runs.
-void LowRank::renew_start() {
+void LowRank::renew_start(const Part &part) {
     for (uint32_t k = 0; k < params_.rank; k++) {
-        float *column = q_.data() + k * params_.columns;
-        double square = square_sum(column, params_.columns);
+        const double square = square_sum(column(q_, part, k), part.columns);
         if (!(square > 0 && square < 1e300))
-            fill_random(column, params_.columns, mix64(params_.seed + k + 1));
+            fill_random(column(q_, part, k), part.columns, mix64(part.seed + k + 1));
     }
 }
 

@@ -27,7 +27,7 @@ void add_multiple(float *__restrict y, float factor, const float *__restrict x, 
     for (uint64_t i = 0; i < n; i++) y[i] += factor * x[i];
 }
 
-void orthonormalize(std::vector<float> &columns, uint64_t n) {
+void orthonormalize(std::span<float> columns, uint64_t n) {
     constexpr double dependent = 1e-6; // of the original length: a smaller rest is rounding error
     for (float *column = columns.data(); column != columns.data() + columns.size(); column += n) {
         const double before = std::sqrt(square_sum(column, n));

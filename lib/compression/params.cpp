@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/params.h"
 
+#include "base/hash.h"
 #include "compression/method_info.h"
 #include "dtrain_names.h"
 
@@ -44,7 +45,17 @@ Status read_params(const dtrain_compressor_params_t &given, Params &out) {
         return fail(DTRAIN_ERR_INVALID,
                     "compressor: kind %s does not support stochastic rounding (int8 does)",
                     method->name);
+    if (given.kind != DTRAIN_COMPRESS_POWERSGD &&
+        (given.matrices != nullptr || given.matrix_count != 0))
+        return fail(DTRAIN_ERR_INVALID, "compressor: matrices: kind %s has none (powersgd does)",
+                    method->name);
     return method->read(given, out);
+}
+
+uint64_t hash_of(const std::vector<Matrix> &matrices) {
+    uint64_t hash = matrices.size();
+    for (const Matrix &matrix : matrices) hash = mix(mix(hash, matrix.rows), matrix.columns);
+    return hash;
 }
 
 } // namespace dtrain::compression

@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _dtrain
 from ._checks import Path, pack, path_text
@@ -154,14 +154,15 @@ class Communicator(Child, Collectives[None, Result]):
     def compressor(self, kind: CompressionLike, count: int, *, feedback: bool = True,
                    stochastic: bool = False, block: Optional[int] = None,
                    rank: Optional[int] = None, rows: Optional[int] = None,
+                   matrices: Optional[Sequence[Tuple[int, int]]] = None,
                    seed: Optional[int] = None, ratio: Optional[float] = None) -> Compressor:
         """Creates a compressor, which all-reduces vectors of count f32 with fewer bytes sent.
         feedback: what a step does not send is added to the next one; stochastic: INT8 rounds at
         random; block, rank, rows, ratio: for the kinds that use them (docs/COMPRESSION.md).
-        Collective."""
+        matrices: POWERSGD of a vector that consists of several, as (rows, columns). Collective."""
         return Compressor(self, kind, count, {
             "feedback": feedback, "stochastic": stochastic, "block": block, "rank": rank,
-            "rows": rows, "seed": seed, "ratio": ratio})
+            "rows": rows, "matrices": matrices, "seed": seed, "ratio": ratio})
 
     def graph(self, topology: TopologyLike, *, neighbors: Optional[Neighbors] = None,
               self_weight: Optional[float] = None, out_neighbors: Optional[Sequence[int]] = None,

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 from typing import Any, Dict, Generic, Mapping, Optional
 
 from . import _dtrain
+from ._checks import pack
 from ._collectives import Array, Done
 from ._constants import AVG, F32, Compression
 from ._durations import Duration
@@ -43,8 +44,12 @@ class Compressor(Child, CompressorOperations[None]):
         flags |= _dtrain.DTRAIN_COMPRESS_STOCHASTIC if settings.pop("stochastic") else 0
         if settings["rank"] is not None:
             check_positive(settings["rank"], "rank")
+        pairs = pack("Q", [number for rows, columns in settings.pop("matrices") or () for number in (rows, columns)],
+                     "matrices")
         params = fill(_dtrain.dtrain_compressor_params_t(),
                       {"kind": find(Compression, kind, "kind"), "count": count, "flags": flags, **settings})
+        if pairs:
+            params.matrices, params.matrix_count = pairs.buffer_info()[0], len(pairs) // 2
         handle = _dtrain.dtrain_compressor_create(comm._handle, params)
         _dtrain.describe_handle(handle, F32, count)
         super().__init__(comm._context, handle, comm)

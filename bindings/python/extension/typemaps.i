@@ -362,7 +362,8 @@ if (result == NULL) {
 %params(dtrain_server_params)
 /* Arrays in structs, by address: the package keeps them alive during the call. */
 %typemap(in) const dtrain_segment_t *segments, const uint32_t *weights,
-             const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors {
+             const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors,
+             const uint64_t *matrices {
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }
 %typemap(out) uint64_t [ANY] {

@@ -44,6 +44,22 @@ class Compressors(unittest.TestCase):
         self.assertEqual(compressor.stats()["residual"], 0)
         compressor.reset()
 
+    def test_several_matrices(self):
+        """One of low rank, and a bias, in which only rounding is lost."""
+        compressor = self.make("powersgd", rank=1, matrices=[(20, 40), (1, 200)])
+        x = array("f", [(i // 40 + 1) * (1 + RANK) for i in range(800)] + [i * (1 + RANK) for i in range(200)])
+        compressor.allreduce(x, op=dtrain.SUM)
+        total = SIZE * (SIZE + 1) / 2
+        for i in range(1000):
+            self.assertAlmostEqual(x[i], (i // 40 + 1 if i < 800 else i - 800) * total, delta=1e-2)
+        for bad in ([(20, 40)], [(20, 50), (1, 1)], [(-1, -1000)], [(1000, 1), (0, 3)]):
+            with self.subTest(bad), self.assertRaisesRegex(ValueError, "matri"):
+                self.make("powersgd", matrices=bad)
+        with self.assertRaises(ValueError):
+            self.make("powersgd", matrices=[(20, 40, 3)])
+        with self.assertRaisesRegex(dtrain.InvalidError, "int8 has none"):
+            self.make("int8", matrices=[(20, 50)])
+
     def test_wrong_arrays(self):
         compressor = self.make(dtrain.Compression.BF16)
         with self.assertRaisesRegex(TypeError, "f32"):

@@ -53,7 +53,8 @@ class Job {
   public:
     Job(const Params &params, size_t ranks)
         : params_(params), model_(models()[params.kind]), kept_(ranks, Vector(params.count)),
-          kept_sum_(params.count), q_(params.columns * params.rank) {
+          kept_sum_(params.count),
+          q_(params.matrices.empty() ? 0 : params.matrices[0].columns * params.rank) {
         dtrain::compression::fill_random(q_.data(), q_.size(),
                                          dtrain::compression::mix64(params.seed));
     }
@@ -90,7 +91,8 @@ class Job {
 
   private:
     Vector low_rank(std::vector<Vector> &y, bool average) {
-        const size_t n = params_.rows, m = params_.columns, rank = params_.rank, ranks = y.size();
+        const size_t n = params_.matrices[0].rows, m = params_.matrices[0].columns;
+        const size_t rank = params_.rank, ranks = y.size();
         Vector p(n * rank), q(m * rank), result(params_.count);
         auto each = [&](auto f) { // of the matrix
             for (size_t i = 0; i < params_.count; i++) f(i, i / m, i % m);

@@ -100,6 +100,23 @@ void parameters_are_checked(void **) {
     with([&] { p.rank = 65; }), refused(DTRAIN_ERR_INVALID);
     with([&] { p.rows = 3; }), refused(DTRAIN_ERR_INVALID);
     with([&] { p.rows = 1001; }), refused(DTRAIN_ERR_INVALID);
+    const uint64_t fit[] = {20, 30, 1, 400}, zero[] = {20, 50, 0, 5}, small[] = {20, 30},
+                   large[] = {20, 30, 401, 1}, huge[] = {UINT64_MAX, UINT64_MAX};
+    auto matrices = [&](const uint64_t *pairs, uint64_t pair_count) {
+        with([&] {
+            p.matrices = pairs;
+            p.matrix_count = pair_count;
+        });
+    };
+    matrices(fit, 2), assert_int_equal(read_params(p, out), DTRAIN_OK);
+    assert_int_equal(out.matrices.size(), 2);
+    p.rows = 10, refused(DTRAIN_ERR_INVALID);
+    p.rows = 0, p.kind = DTRAIN_COMPRESS_INT8, refused(DTRAIN_ERR_INVALID);
+    for (const uint64_t *bad : {zero, large}) matrices(bad, 2), refused(DTRAIN_ERR_INVALID);
+    for (const uint64_t *bad : {small, huge}) matrices(bad, 1), refused(DTRAIN_ERR_INVALID);
+    matrices(fit, 0), refused(DTRAIN_ERR_INVALID);
+    matrices(fit, UINT64_MAX), refused(DTRAIN_ERR_INVALID);
+    matrices(nullptr, 2), refused(DTRAIN_ERR_INVALID);
 }
 
 } // namespace

@@ -191,10 +191,10 @@ typedef long long swig_type_158;
 typedef long long swig_type_159;
 typedef long long swig_type_160;
 typedef long long swig_type_161;
-typedef _gostring_ swig_type_162;
-typedef _gostring_ swig_type_163;
-typedef long long swig_type_164;
-typedef long long swig_type_165;
+typedef long long swig_type_162;
+typedef long long swig_type_163;
+typedef _gostring_ swig_type_164;
+typedef _gostring_ swig_type_165;
 typedef long long swig_type_166;
 typedef long long swig_type_167;
 typedef long long swig_type_168;
@@ -205,9 +205,9 @@ typedef long long swig_type_172;
 typedef long long swig_type_173;
 typedef long long swig_type_174;
 typedef long long swig_type_175;
-typedef _gostring_ swig_type_176;
+typedef long long swig_type_176;
 typedef long long swig_type_177;
-typedef long long swig_type_178;
+typedef _gostring_ swig_type_178;
 typedef long long swig_type_179;
 typedef long long swig_type_180;
 typedef long long swig_type_181;
@@ -273,9 +273,9 @@ typedef long long swig_type_240;
 typedef long long swig_type_241;
 typedef long long swig_type_242;
 typedef long long swig_type_243;
-typedef _gostring_ swig_type_244;
+typedef long long swig_type_244;
 typedef long long swig_type_245;
-typedef long long swig_type_246;
+typedef _gostring_ swig_type_246;
 typedef long long swig_type_247;
 typedef long long swig_type_248;
 typedef long long swig_type_249;
@@ -328,17 +328,19 @@ typedef long long swig_type_295;
 typedef long long swig_type_296;
 typedef long long swig_type_297;
 typedef long long swig_type_298;
-typedef _gostring_ swig_type_299;
+typedef long long swig_type_299;
 typedef long long swig_type_300;
-typedef long long swig_type_301;
+typedef _gostring_ swig_type_301;
 typedef long long swig_type_302;
 typedef long long swig_type_303;
-typedef _gostring_ swig_type_304;
+typedef long long swig_type_304;
 typedef long long swig_type_305;
 typedef _gostring_ swig_type_306;
 typedef long long swig_type_307;
-typedef long long swig_type_308;
-typedef _gostring_ swig_type_309;
+typedef _gostring_ swig_type_308;
+typedef long long swig_type_309;
+typedef long long swig_type_310;
+typedef _gostring_ swig_type_311;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -509,31 +511,35 @@ extern void _wrap_compressor_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern swig_type_127 _wrap_compressor_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_ratio_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_compressor_params_ratio_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_matrices_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern uintptr_t _wrap_compressor_params_matrices_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_128 arg2);
+extern swig_type_129 _wrap_compressor_params_matrix_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_compressor_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_compressor_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_128 _wrap_compressor_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_129 _wrap_compressor_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_130 _wrap_compressor_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, uintptr_t arg5);
-extern swig_type_131 _wrap_compressor_reset_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_132 arg2);
-extern swig_type_133 _wrap_compression_stats_operations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_134 arg2);
-extern swig_type_135 _wrap_compression_stats_raw_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_136 arg2);
-extern swig_type_137 _wrap_compression_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_130 _wrap_compressor_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_131 _wrap_compressor_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_132 _wrap_compressor_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, uintptr_t arg5);
+extern swig_type_133 _wrap_compressor_reset_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_134 arg2);
+extern swig_type_135 _wrap_compression_stats_operations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_136 arg2);
+extern swig_type_137 _wrap_compression_stats_raw_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_138 arg2);
+extern swig_type_139 _wrap_compression_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compression_stats_residual_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_compression_stats_residual_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compression_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_compression_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_compression_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_compression_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_138 _wrap_compressor_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_140 _wrap_compressor_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_graph_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_kind_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_kind_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_graph_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_139 arg2);
-extern swig_type_140 _wrap_graph_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_graph_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_141 arg2);
+extern swig_type_142 _wrap_graph_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_in_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_in_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_out_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -548,22 +554,22 @@ extern void _wrap_graph_params_self_weight_set_capi_ca0c96d1add96da1(uintptr_t a
 extern double _wrap_graph_params_self_weight_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_graph_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_graph_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_141 _wrap_graph_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_143 _wrap_graph_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_graph_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern int _wrap_graph_neighbors_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, int arg5);
-extern swig_type_142 _wrap_graph_self_weight_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_143 _wrap_graph_spectral_gap_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_144 _wrap_neighbor_average_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_145 arg4, int arg5, uintptr_t arg6);
-extern swig_type_146 _wrap_neighbor_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_147 arg4, int arg5, uintptr_t arg6);
-extern swig_type_148 _wrap_neighbor_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_149 arg4, int arg5, uintptr_t arg6);
+extern swig_type_144 _wrap_graph_self_weight_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_145 _wrap_graph_spectral_gap_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_146 _wrap_neighbor_average_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_147 arg4, int arg5, uintptr_t arg6);
+extern swig_type_148 _wrap_neighbor_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_149 arg4, int arg5, uintptr_t arg6);
+extern swig_type_150 _wrap_neighbor_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_151 arg4, int arg5, uintptr_t arg6);
 extern void _wrap_segment_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_segment_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_rule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_segment_rule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_segment_first_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_150 arg2);
-extern swig_type_151 _wrap_segment_first_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_152 arg2);
-extern swig_type_153 _wrap_segment_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_first_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_152 arg2);
+extern swig_type_153 _wrap_segment_first_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_154 arg2);
+extern swig_type_155 _wrap_segment_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_learning_rate_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_segment_learning_rate_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_momentum_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
@@ -602,8 +608,8 @@ extern void _wrap_table_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t a
 extern int _wrap_table_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_dtype_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_dtype_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_154 arg2);
-extern swig_type_155 _wrap_table_params_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_156 arg2);
+extern swig_type_157 _wrap_table_params_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_rule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_rule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_consistency_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -624,8 +630,8 @@ extern void _wrap_table_params_epsilon_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern double _wrap_table_params_epsilon_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_initial_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_initial_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_row_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_156 arg2);
-extern swig_type_157 _wrap_table_params_row_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_row_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_158 arg2);
+extern swig_type_159 _wrap_table_params_row_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_rho_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_rho_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_clip_value_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
@@ -650,12 +656,12 @@ extern void _wrap_table_params_distribution_set_capi_ca0c96d1add96da1(uintptr_t 
 extern int _wrap_table_params_distribution_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_spread_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_spread_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_158 arg2);
-extern swig_type_159 _wrap_table_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
-extern swig_type_161 _wrap_table_params_max_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_function_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_162 arg2);
-extern swig_type_163 _wrap_table_params_function_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
+extern swig_type_161 _wrap_table_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_162 arg2);
+extern swig_type_163 _wrap_table_params_max_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_function_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_164 arg2);
+extern swig_type_165 _wrap_table_params_function_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_segments_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_table_params_segments_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -674,12 +680,12 @@ extern void _wrap_table_params_placement_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern int _wrap_table_params_placement_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_virtual_nodes_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_virtual_nodes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_164 arg2);
-extern swig_type_165 _wrap_table_params_placement_block_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_key_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_166 arg2);
-extern swig_type_167 _wrap_table_params_key_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_168 arg2);
-extern swig_type_169 _wrap_table_params_split_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_166 arg2);
+extern swig_type_167 _wrap_table_params_placement_block_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_key_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_168 arg2);
+extern swig_type_169 _wrap_table_params_key_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_170 arg2);
+extern swig_type_171 _wrap_table_params_split_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_weights_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_table_params_weights_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_weight_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -696,69 +702,69 @@ extern void _wrap_table_params_mean_over_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern int _wrap_table_params_mean_over_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_schedule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_schedule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_170 arg2);
-extern swig_type_171 _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_172 arg2);
-extern swig_type_173 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_172 arg2);
+extern swig_type_173 _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_174 arg2);
+extern swig_type_175 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_decay_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_174 arg2);
+extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_176 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_175 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_176 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_177 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_178 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_179 arg2, swig_type_180 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_181 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_184 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_187 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_188 arg2, swig_type_189 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_190 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
-extern swig_type_191 _wrap_table_set_updates_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_192 arg2, uintptr_t arg3);
-extern swig_type_193 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_194 arg3, uintptr_t arg4);
+extern swig_type_177 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_178 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_179 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_180 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_181 arg2, swig_type_182 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_183 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_184 arg2, swig_type_185 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_186 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_187 arg2, swig_type_188 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_189 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_192 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
+extern swig_type_193 _wrap_table_set_updates_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_194 arg2, uintptr_t arg3);
+extern swig_type_195 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_196 arg3, uintptr_t arg4);
 extern void _wrap_table_server_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_195 arg2);
-extern swig_type_196 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_197 arg2);
-extern swig_type_198 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_197 arg2);
+extern swig_type_198 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_199 arg2);
+extern swig_type_200 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_share_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_server_share_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_server_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_server_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_199 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_200 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_201 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_202 arg3, swig_type_203 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_204 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_205 arg3, swig_type_206 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_207 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_208 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_209 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_210 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_211 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_212 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_213 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_214 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_215 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_216 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_217 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_218 arg3, uintptr_t arg4);
-extern swig_type_219 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_220 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_221 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_222 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_223 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_224 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
-extern swig_type_225 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_226 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_201 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_202 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_203 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_204 arg3, swig_type_205 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_206 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_207 arg3, swig_type_208 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_209 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_210 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_211 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_212 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_213 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_214 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_215 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_216 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_217 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_218 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_219 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_220 arg3, uintptr_t arg4);
+extern swig_type_221 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_222 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_223 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_224 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_225 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_226 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
+extern swig_type_227 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_228 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_checkpoint_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_checkpoint_params_every_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_every_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_227 arg2);
-extern swig_type_228 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_229 arg2);
-extern swig_type_230 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_229 arg2);
+extern swig_type_230 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_231 arg2);
+extern swig_type_232 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_checkpoint_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_checkpoint_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_231 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_232 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_233 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_234 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_235 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_236 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_237 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_238 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_239 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_233 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_234 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_235 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_236 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_237 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_238 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_239 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_240 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_241 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -767,74 +773,74 @@ extern void _wrap_server_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern int _wrap_server_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_index_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_index_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_240 arg2);
-extern swig_type_241 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
+extern swig_type_243 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_server_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
+extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2);
 extern void _wrap_delete_server_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_243 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_245 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2);
-extern swig_type_247 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_248 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_245 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_247 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
+extern swig_type_249 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_250 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
 extern void _wrap_device_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
-extern swig_type_250 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
-extern swig_type_252 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
-extern swig_type_254 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
-extern swig_type_256 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
-extern swig_type_258 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_259 arg2);
-extern swig_type_260 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
-extern swig_type_262 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
-extern swig_type_264 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_265 arg2);
-extern swig_type_266 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
+extern swig_type_252 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
+extern swig_type_254 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
+extern swig_type_256 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
+extern swig_type_258 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_259 arg2);
+extern swig_type_260 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
+extern swig_type_262 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
+extern swig_type_264 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_265 arg2);
+extern swig_type_266 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_267 arg2);
+extern swig_type_268 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_267 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_269 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
-extern swig_type_269 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
-extern swig_type_271 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
-extern swig_type_273 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
-extern swig_type_275 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
-extern swig_type_277 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
-extern swig_type_279 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_280 arg2);
-extern swig_type_281 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
-extern swig_type_283 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
-extern swig_type_285 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
+extern swig_type_271 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
+extern swig_type_273 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
+extern swig_type_275 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
+extern swig_type_277 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
+extern swig_type_279 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_280 arg2);
+extern swig_type_281 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
+extern swig_type_283 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
+extern swig_type_285 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
+extern swig_type_287 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
-extern swig_type_287 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_288 arg2);
-extern swig_type_289 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_288 arg2);
+extern swig_type_289 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_290 arg2);
+extern swig_type_291 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_290 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_291 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_292 arg3);
+extern swig_type_292 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_293 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_294 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -843,21 +849,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_293 arg2);
-extern swig_type_294 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_295 arg2);
+extern swig_type_296 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_295 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_296 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_297 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_297 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_298 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_299 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_298 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_299 arg1, uintptr_t arg2);
-extern swig_type_300 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_301 arg3);
-extern swig_type_302 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_303 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_304 arg2);
-extern swig_type_305 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_306 arg2);
-extern swig_type_307 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_308 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_309 arg2);
+extern swig_type_300 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_301 arg1, uintptr_t arg2);
+extern swig_type_302 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_303 arg3);
+extern swig_type_304 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_305 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_306 arg2);
+extern swig_type_307 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_308 arg2);
+extern swig_type_309 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_310 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_311 arg2);
 #undef intgo
 */
 import "C"
@@ -2648,6 +2654,36 @@ func (arg1 SwigcptrCompressor_params) GetRatio() (_swig_ret float64) {
 	return swig_r
 }
 
+func (arg1 SwigcptrCompressor_params) SetMatrices(arg2 unsafe.Pointer) {
+	_swig_i_0 := arg1
+	var _swig_i_1 uintptr
+	_swig_i_1 = address(arg2)
+	C._wrap_compressor_params_matrices_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
+	runtime.KeepAlive(arg2)
+}
+
+func (arg1 SwigcptrCompressor_params) GetMatrices() (_swig_ret unsafe.Pointer) {
+	var swig_r uintptr
+	_swig_i_0 := arg1
+	swig_r = (uintptr)(C._wrap_compressor_params_matrices_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	var swig_r_1 unsafe.Pointer
+	swig_r_1 = Memory(swig_r)
+	return swig_r_1
+}
+
+func (arg1 SwigcptrCompressor_params) SetMatrix_count(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_128(_swig_i_1))
+}
+
+func (arg1 SwigcptrCompressor_params) GetMatrix_count() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_compressor_params_matrix_count_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewCompressor_params() (_swig_ret Compressor_params) {
 	var swig_r Compressor_params
 	swig_r = (Compressor_params)(SwigcptrCompressor_params(C._wrap_new_compressor_params_capi_ca0c96d1add96da1()))
@@ -2682,6 +2718,10 @@ type Compressor_params interface {
 	GetSeed() (_swig_ret uint64)
 	SetRatio(arg2 float64)
 	GetRatio() (_swig_ret float64)
+	SetMatrices(arg2 unsafe.Pointer)
+	GetMatrices() (_swig_ret unsafe.Pointer)
+	SetMatrix_count(arg2 uint64)
+	GetMatrix_count() (_swig_ret uint64)
 }
 
 func Compressor_create(arg1 uintptr, arg2 uintptr, arg3 unsafe.Pointer) (_swig_ret *Failure) {
@@ -2746,7 +2786,7 @@ func (p SwigcptrCompression_stats) SwigIsCompression_stats() {
 func (arg1 SwigcptrCompression_stats) SetOperations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_132(_swig_i_1))
+	C._wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetOperations() (_swig_ret uint64) {
@@ -2759,7 +2799,7 @@ func (arg1 SwigcptrCompression_stats) GetOperations() (_swig_ret uint64) {
 func (arg1 SwigcptrCompression_stats) SetRaw_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1))
+	C._wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetRaw_bytes() (_swig_ret uint64) {
@@ -2772,7 +2812,7 @@ func (arg1 SwigcptrCompression_stats) GetRaw_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrCompression_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1))
+	C._wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -2885,7 +2925,7 @@ func (arg1 SwigcptrGraph_params) GetKind() (_swig_ret uint32) {
 func (arg1 SwigcptrGraph_params) SetFlags(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_graph_params_flags_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_139(_swig_i_1))
+	C._wrap_graph_params_flags_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_141(_swig_i_1))
 }
 
 func (arg1 SwigcptrGraph_params) GetFlags() (_swig_ret uint64) {
@@ -3087,7 +3127,7 @@ func Neighbor_average(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, ar
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_average_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_145(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_average_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_147(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3107,7 +3147,7 @@ func Neighbor_allgather(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, 
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_147(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_149(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3127,7 +3167,7 @@ func Neighbor_alltoall(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, a
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_149(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_151(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3186,7 +3226,7 @@ func (arg1 SwigcptrSegment) GetRule() (_swig_ret uint32) {
 func (arg1 SwigcptrSegment) SetFirst(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_segment_first_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_150(_swig_i_1))
+	C._wrap_segment_first_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1))
 }
 
 func (arg1 SwigcptrSegment) GetFirst() (_swig_ret uint64) {
@@ -3199,7 +3239,7 @@ func (arg1 SwigcptrSegment) GetFirst() (_swig_ret uint64) {
 func (arg1 SwigcptrSegment) SetCount(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_segment_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1))
+	C._wrap_segment_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_154(_swig_i_1))
 }
 
 func (arg1 SwigcptrSegment) GetCount() (_swig_ret uint64) {
@@ -3511,7 +3551,7 @@ func (arg1 SwigcptrTable_params) GetDtype() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetLength(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_154(_swig_i_1))
+	C._wrap_table_params_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_156(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetLength() (_swig_ret uint64) {
@@ -3654,7 +3694,7 @@ func (arg1 SwigcptrTable_params) GetInitial() (_swig_ret float64) {
 func (arg1 SwigcptrTable_params) SetRow_length(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_row_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_156(_swig_i_1))
+	C._wrap_table_params_row_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_158(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetRow_length() (_swig_ret uint64) {
@@ -3823,7 +3863,7 @@ func (arg1 SwigcptrTable_params) GetSpread() (_swig_ret float64) {
 func (arg1 SwigcptrTable_params) SetSeed(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_158(_swig_i_1))
+	C._wrap_table_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_160(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetSeed() (_swig_ret uint64) {
@@ -3836,7 +3876,7 @@ func (arg1 SwigcptrTable_params) GetSeed() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetMax_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_160(_swig_i_1))
+	C._wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_162(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetMax_bytes() (_swig_ret uint64) {
@@ -3849,7 +3889,7 @@ func (arg1 SwigcptrTable_params) GetMax_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetFunction(arg2 string) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_function_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)))
+	C._wrap_table_params_function_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -3985,7 +4025,7 @@ func (arg1 SwigcptrTable_params) GetVirtual_nodes() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetPlacement_block(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_164(_swig_i_1))
+	C._wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_166(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetPlacement_block() (_swig_ret uint64) {
@@ -3998,7 +4038,7 @@ func (arg1 SwigcptrTable_params) GetPlacement_block() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetKey_count(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_key_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_166(_swig_i_1))
+	C._wrap_table_params_key_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetKey_count() (_swig_ret uint64) {
@@ -4011,7 +4051,7 @@ func (arg1 SwigcptrTable_params) GetKey_count() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetSplit_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1))
+	C._wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetSplit_bytes() (_swig_ret uint64) {
@@ -4132,7 +4172,7 @@ func (arg1 SwigcptrTable_params) GetSchedule() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetWarmup_steps(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1))
+	C._wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_172(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetWarmup_steps() (_swig_ret uint64) {
@@ -4145,7 +4185,7 @@ func (arg1 SwigcptrTable_params) GetWarmup_steps() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetDecay_steps(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_172(_swig_i_1))
+	C._wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_174(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetDecay_steps() (_swig_ret uint64) {
@@ -4177,7 +4217,7 @@ func NewTable_params() (_swig_ret Table_params) {
 func (arg1 SwigcptrTable_params) Set_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_174(_swig_i_1))
+	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1))
 }
 
 func DeleteTable_params(arg1 Table_params) {
@@ -4302,7 +4342,7 @@ func Table_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer) 
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -4330,7 +4370,7 @@ func Table_push(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_179(_swig_i_1), C.swig_type_180(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4347,7 +4387,7 @@ func Table_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_182(_swig_i_1), C.swig_type_183(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_184(_swig_i_1), C.swig_type_185(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4366,7 +4406,7 @@ func Table_push_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_185(_swig_i_1), C.swig_type_186(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.swig_type_188(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4384,7 +4424,7 @@ func Table_set(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg5
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_188(_swig_i_1), C.swig_type_189(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_190(_swig_i_1), C.swig_type_191(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4411,7 +4451,7 @@ func Table_set_updates(arg1 uintptr, arg2 uint64, arg3 *Call) (_swig_ret *Failur
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = address(unsafe.Pointer(arg3))
-	swig_r = (uint64)(C._wrap_table_set_updates_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_192(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_table_set_updates_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_194(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -4426,7 +4466,7 @@ func Table_locate(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.Po
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_194(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_196(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4472,7 +4512,7 @@ func (arg1 SwigcptrTable_server) GetRank() (_swig_ret int32) {
 func (arg1 SwigcptrTable_server) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1))
+	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_197(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
@@ -4485,7 +4525,7 @@ func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_server) SetRanges(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_197(_swig_i_1))
+	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_199(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetRanges() (_swig_ret uint64) {
@@ -4574,7 +4614,7 @@ func Table_pull_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_202(_swig_i_2), C.swig_type_203(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_204(_swig_i_2), C.swig_type_205(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4592,7 +4632,7 @@ func Table_set_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_205(_swig_i_2), C.swig_type_206(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_207(_swig_i_2), C.swig_type_208(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4634,7 +4674,7 @@ func Table_push_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_210(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_212(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4653,7 +4693,7 @@ func Table_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_212(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_214(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4674,7 +4714,7 @@ func Table_push_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_214(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_216(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4694,7 +4734,7 @@ func Table_set_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_216(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_218(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4711,7 +4751,7 @@ func Table_erase_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 *Call
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(unsafe.Pointer(arg4))
-	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_218(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_220(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4745,7 +4785,7 @@ func Table_pull_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_221(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_223(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4765,7 +4805,7 @@ func Table_set_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_223(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_225(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4860,7 +4900,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_steps() (_swig_ret uint32) {
 func (arg1 SwigcptrCheckpoint_params) SetEvery_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_227(_swig_i_1))
+	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_229(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
@@ -4873,7 +4913,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
 func (arg1 SwigcptrCheckpoint_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_229(_swig_i_1))
+	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_231(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4916,7 +4956,7 @@ func Checkpoint_save(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_232(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_234(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4933,7 +4973,7 @@ func Checkpoint_restore(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uint
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_234(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_236(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4962,7 +5002,7 @@ func Checkpoint_wait(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_237(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_239(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -5057,7 +5097,7 @@ func (arg1 SwigcptrServer_params) GetIndex() (_swig_ret int32) {
 func (arg1 SwigcptrServer_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_240(_swig_i_1))
+	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
 }
 
 func (arg1 SwigcptrServer_params) GetTimeout_ns() (_swig_ret int64) {
@@ -5076,7 +5116,7 @@ func NewServer_params() (_swig_ret Server_params) {
 func (arg1 SwigcptrServer_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
+	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1))
 }
 
 func DeleteServer_params(arg1 Server_params) {
@@ -5107,7 +5147,7 @@ func Server_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer)
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -5121,7 +5161,7 @@ func Server_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -5188,7 +5228,7 @@ func (arg1 SwigcptrDevice_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrDevice_stats) SetCopied(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
+	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
@@ -5201,7 +5241,7 @@ func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetIn_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
+	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
@@ -5214,7 +5254,7 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
@@ -5227,7 +5267,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
@@ -5240,7 +5280,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
@@ -5253,7 +5293,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1))
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
@@ -5266,7 +5306,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
@@ -5279,7 +5319,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_265(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
@@ -5292,7 +5332,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_265(_swig_i_1))
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_267(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
@@ -5391,7 +5431,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -5404,7 +5444,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -5417,7 +5457,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -5430,7 +5470,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -5443,7 +5483,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -5456,7 +5496,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -5469,7 +5509,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -5482,7 +5522,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -5495,7 +5535,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -5534,7 +5574,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_288(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -5547,7 +5587,7 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_288(_swig_i_1))
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_290(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
@@ -5620,7 +5660,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_292(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_294(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5689,7 +5729,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_293(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_295(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5773,7 +5813,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_299)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_301)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5789,7 +5829,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_301(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_303(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5809,7 +5849,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_304)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5822,7 +5862,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_308)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5844,7 +5884,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

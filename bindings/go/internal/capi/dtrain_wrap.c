@@ -2930,6 +2930,56 @@ double _wrap_compressor_params_ratio_get_capi_ca0c96d1add96da1(struct dtrain_com
 }
 
 
+void _wrap_compressor_params_matrices_set_capi_ca0c96d1add96da1(struct dtrain_compressor_params *_swig_go_0, uint64_t *_swig_go_1) {
+  struct dtrain_compressor_params *arg1 = (struct dtrain_compressor_params *) 0 ;
+  uint64_t *arg2 = (uint64_t *) 0 ;
+  
+  arg1 = *(struct dtrain_compressor_params **)&_swig_go_0; 
+  arg2 = *(uint64_t **)&_swig_go_1; 
+  
+  if (arg1) (arg1)->matrices = (uint64_t const *)arg2;
+  
+}
+
+
+uint64_t *_wrap_compressor_params_matrices_get_capi_ca0c96d1add96da1(struct dtrain_compressor_params *_swig_go_0) {
+  struct dtrain_compressor_params *arg1 = (struct dtrain_compressor_params *) 0 ;
+  uint64_t *result = 0 ;
+  uint64_t *_swig_go_result;
+  
+  arg1 = *(struct dtrain_compressor_params **)&_swig_go_0; 
+  
+  result = (uint64_t *) ((arg1)->matrices);
+  *(uint64_t **)&_swig_go_result = (uint64_t *)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(struct dtrain_compressor_params *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_compressor_params *arg1 = (struct dtrain_compressor_params *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_compressor_params **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->matrix_count = arg2;
+  
+}
+
+
+long long _wrap_compressor_params_matrix_count_get_capi_ca0c96d1add96da1(struct dtrain_compressor_params *_swig_go_0) {
+  struct dtrain_compressor_params *arg1 = (struct dtrain_compressor_params *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_compressor_params **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->matrix_count);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_compressor_params *_wrap_new_compressor_params_capi_ca0c96d1add96da1() {
   struct dtrain_compressor_params *result = 0 ;
   struct dtrain_compressor_params *_swig_go_result;

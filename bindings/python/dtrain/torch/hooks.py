@@ -7,7 +7,7 @@ A state says how a bucket of gradients is averaged over the ranks. docs/PYTORCH.
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .. import _dtrain
 from .._compressor import Compressor
@@ -20,8 +20,6 @@ from ._access import group_of
 from ._errors import translated
 from ._torch import torch
 from ._work import Work
-
-DEFAULT_RANK = 2  #: the library's for POWERSGD
 
 
 def reduce(state: "Hook", bucket: Any) -> Any:
@@ -50,18 +48,18 @@ class Hook:
 
     def start(self, bucket: Any) -> Work:
         """Starts the average of a bucket; the outcome of the work is [the bucket's buffer]."""
-        return self._started([(_dtrain.dtrain_allreduce, self.group._handle, (bucket.buffer(), None, AVG))], bucket)
+        return self._started(_dtrain.dtrain_allreduce, self.group._handle, bucket)
 
-    def _started(self, calls: Sequence[Tuple[Any, Any, Sequence[Any]]], bucket: Any) -> Work:
-        """calls: functions of the library with their handles and arguments."""
+    def _started(self, average: Any, handle: Any, bucket: Any) -> Work:
+        """average: a function of the library, and its handle."""
         group, params = self.group, self._params(bucket)
         group._mark("gradients")
         try:
-            requests = tuple(function(handle, *arguments, params, START) for function, handle, arguments in calls)
+            request = average(handle, bucket.buffer(), None, AVG, params, START)
         except Exception as error:
             raise translated(error, "gradients") from error
-        group._completions.posted(len(requests))
-        return group._made(Work("gradients", requests, [bucket.buffer()], None, group._completions))
+        group._completions.posted(1)
+        return group._made(Work("gradients", (request,), [bucket.buffer()], None, group._completions))
 
     def _params(self, bucket: Any) -> Any:
         priority = self._priority(bucket)
@@ -89,78 +87,59 @@ class Compressed(Hook):
         super().__init__(process_group)
         self._kind = find(Compression, kind, "kind")
         self._settings = settings
-        self._compressors: Dict[int, Tuple[Any, List[Optional[Compressor]]]] = {}
+        self._compressors: Dict[int, Tuple[Any, Compressor]] = {}
 
     def start(self, bucket: Any) -> Work:
         if bucket.buffer().dtype != torch.float32:
             return super().start(bucket)
-        matrices = self._kind == Compression.POWERSGD
-        parts = in_matrices(bucket, self._settings.get("rank") or DEFAULT_RANK) if matrices else [Part(bucket.buffer(), {})]
-        compressors = self._compressors_of(bucket, parts)
-        return self._started([
-            (_dtrain.dtrain_allreduce, self.group._handle, (part.values, None, AVG)) if compressor is None else
-            (_dtrain.dtrain_compressor_allreduce, compressor._handle, (part.values, None, AVG))
-            for compressor, part in zip(compressors, parts)], bucket)
-
-    def _all(self) -> List[Compressor]:
-        return [one for _, compressors in self._compressors.values() for one in compressors if one is not None]
+        return self._started(_dtrain.dtrain_compressor_allreduce, self._compressor_of(bucket)._handle, bucket)
 
     def stats(self) -> Dict[str, float]:
-        """Sums over all compressors of what Compressor.stats() says: operations, raw_bytes, sent_bytes, residual. What
-        is sent as it is does not count."""
+        """Sums over all compressors of what Compressor.stats() says: operations, raw_bytes, sent_bytes, residual."""
         total: Dict[str, float] = {}
-        for compressor in self._all():
+        for _, compressor in self._compressors.values():
             for name, value in compressor.stats().items():
                 total[name] = total.get(name, 0) + value
         return total
 
     def reset(self) -> None:
         """Discards what earlier steps have kept: after a change of the learning rate, on all ranks."""
-        for compressor in self._all():
+        for _, compressor in self._compressors.values():
             compressor.reset()
 
-    def _compressors_of(self, bucket: Any, parts: "Sequence[Part]") -> List[Optional[Compressor]]:
-        """Those of the bucket's last step, or new ones: DDP divides the gradients anew after the first step."""
-        shapes = [(part.values.numel(), part.settings) for part in parts]
+    def _compressor_of(self, bucket: Any) -> Compressor:
+        """That of the bucket's last step, or a new one: DDP divides the gradients anew after the first step."""
+        shapes = matrices_of(bucket) if self._kind == Compression.POWERSGD else len(bucket.buffer())
         known = self._compressors.get(bucket.index())
         if known is None or known[0] != shapes:
-            for compressor in known[1] if known is not None else ():
-                if compressor is not None:
-                    compressor.close()
-            known = shapes, [self._make(part) for part in parts]
+            if known is not None:
+                known[1].close()
+            known = shapes, self._make(bucket, shapes)
             self._compressors[bucket.index()] = known
         return known[1]
 
-    def _make(self, part: "Part") -> Optional[Compressor]:
-        if part.settings is None:
-            return None
+    def _make(self, bucket: Any, shapes: Any) -> Compressor:
+        settings = dict(self._settings, matrices=shapes) if self._kind == Compression.POWERSGD else self._settings
         try:
-            return self.group.communicator.compressor(self._kind, part.values.numel(), **part.settings, **self._settings)
+            return self.group.communicator.compressor(self._kind, len(bucket.buffer()), **settings)
         except Exception as error:
             raise translated(error, "gradients") from error
 
 
-class Part(NamedTuple):
-    """A part of a bucket's buffer. settings: of its own compressor; None: it is sent as it is."""
-    values: Any
-    settings: Optional[Dict[str, int]]
-
-
-def in_matrices(bucket: Any, rank: int) -> List[Part]:
-    """Each gradient that is a matrix for which a lower rank pays, and all that lies between them: biases, say."""
-    buffer, parts, plain = bucket.buffer(), [], 0
+def matrices_of(bucket: Any) -> List[Tuple[int, int]]:
+    """The shapes, as matrices, of all that lies in a bucket's buffer. Of a window of a convolution: outputs times all else."""
+    buffer, shapes, end = bucket.buffer(), [], 0
     for gradient in bucket.gradients():
         first = (gradient.data_ptr() - buffer.data_ptr()) // buffer.element_size()
+        if first > end:
+            shapes.append((1, first - end))  # between two gradients
+        end = first + gradient.numel()
         rows = gradient.shape[0] if gradient.dim() > 1 else 1
-        if rank * (rows + gradient.numel() // max(rows, 1)) >= gradient.numel():
-            continue
-        if first > plain:
-            parts.append(Part(buffer[plain:first], None))
-        plain = first + gradient.numel()
-        parts.append(Part(buffer[first:plain], {"rows": rows}))
-    if plain < len(buffer):
-        parts.append(Part(buffer[plain:], None))
-    return parts
+        if gradient.numel() > 0:
+            shapes.append((rows, gradient.numel() // rows))
+    if end < len(buffer):
+        shapes.append((1, len(buffer) - end))
+    return shapes
 
 
 class PostLocal(Hook):

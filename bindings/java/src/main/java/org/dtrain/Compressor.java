@@ -59,6 +59,7 @@ public final class Compressor implements AutoCloseable {
         private int block;
         private int rank;
         private long rows;
+        private long[] matrices = {};
         private long seed;
         private double ratio;
 
@@ -127,6 +128,21 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
+         * POWERSGD of a vector that consists of several matrices, one after the other.
+         *
+         * @param rowsAndColumns of each in turn
+         * @return this
+         */
+        public Settings matrices(long... rowsAndColumns) {
+            if (rowsAndColumns.length % 2 != 0) {
+                throw new IllegalArgumentException("matrices: rows and columns in turn, but they are "
+                        + rowsAndColumns.length + " numbers");
+            }
+            matrices = rowsAndColumns.clone();
+            return this;
+        }
+
+        /**
          * Seed of random numbers.
          *
          * @param seed any number
@@ -160,10 +176,17 @@ public final class Compressor implements AutoCloseable {
             params.setRows(rows);
             params.setSeed(seed);
             params.setRatio(ratio);
+            Room pairs = new Room(8L * matrices.length);
+            if (matrices.length > 0) {
+                pairs.bytes().asLongBuffer().put(matrices);
+                params.setMatrices(pairs.address());
+                params.setMatrix_count(matrices.length / 2);
+            }
             try {
                 return Native.dtrain_compressor_create(comm, room.address());
             } finally {
                 room.keep();
+                pairs.keep();
             }
         }
     }

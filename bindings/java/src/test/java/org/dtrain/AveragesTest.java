@@ -85,6 +85,21 @@ class AveragesTest {
     }
 
     @Test
+    void severalMatrices() {
+        FloatBuffer x = context.allocate(4 * 104).asFloatBuffer();
+        Compressor.Settings settings = new Compressor.Settings(Compressor.Kind.POWERSGD, 104);
+        try (Compressor low = world.compressor(settings.matrices(10, 10, 1, 4))) {
+            x.put(102, rank + 1);
+            low.allreduce(x, x, Op.SUM);
+            assertEquals(size * (size + 1) / 2, x.get(102));
+        }
+        assertThrows(IllegalArgumentException.class, () -> settings.matrices(10, 10, 4));
+        settings.matrices(10, 10);
+        assertTrue(assertThrows(DtrainException.class, () -> world.compressor(settings)).getMessage()
+                .contains("leave 4 elements"));
+    }
+
+    @Test
     void graphs() {
         try (Graph full = world.graph(Graph.Kind.FULL); Graph ring = world.graph(Graph.Kind.RING)) {
             FloatBuffer x = Buffers.floats(rank);
