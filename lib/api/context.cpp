@@ -106,10 +106,9 @@ Status open_context(dtrain_context &context) {
     warn_of_stray_variables(context.log);
     dtrain::cluster::JoinParams join;
     if (Status s = read_join_options(context.options, join); s != DTRAIN_OK) return s;
-    std::vector<uint8_t> secret(join.secret.begin(), join.secret.end());
     dtrain::Clock &clock = dtrain::monotonic_clock();
-    context.host = std::make_unique<dtrain::transport::Host>(
-        context.options, context.log, clock, std::move(secret), join.protection.data);
+    context.host = std::make_unique<dtrain::transport::Host>(context.options, context.log, clock,
+                                                             join.secret, join.protection.data);
     find_facts(*context.host, dtrain::cluster::join_deadline(context.options, 0));
     context.agent = std::make_unique<dtrain::engine::Agent>(clock, context.log);
     context.agent->set_stall_check(context.options.number("stall.check"));

@@ -3,17 +3,19 @@
 #include "base/secret.h"
 
 #include "base/fd.h"
+#include "base/secret_memory.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace dtrain {
 namespace {
 
-Status read_file(const std::string &path, std::string &secret) {
+Status read_file(const std::string &path, Secret &secret) {
     Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
     struct stat file {};
@@ -25,22 +27,38 @@ Status read_file(const std::string &path, std::string &secret) {
                     "%04o), so it is not secret; chmod 600 it (for a Kubernetes volume, "
                     "defaultMode: 0400)",
                     path.c_str(), unsigned(file.st_mode & 07777));
-    char buffer[4097];
+    char buffer[Secret::most_bytes + 1];
     ssize_t n = read(fd.get(), buffer, sizeof buffer);
     if (n < 0) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
     while (n > 0 && (buffer[n - 1] == '\n' || buffer[n - 1] == '\r')) n--;
     if (n == 0 || n == ssize_t(sizeof buffer))
         return fail(DTRAIN_ERR_CONFIG,
                     "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
-    secret.assign(buffer, size_t(n));
+    secret = std::string_view(buffer, size_t(n));
     explicit_bzero(buffer, sizeof buffer);
     return DTRAIN_OK;
 }
 
 } // namespace
 
-Status read_secret(const Options &options, std::string &secret) {
-    secret = options.text("secret");
+void Secret::keep(std::string_view text) {
+    if (text.empty()) return;
+    void *piece = take_secret_memory(text.size());
+    if (piece == nullptr) throw std::bad_alloc();
+    std::memcpy(piece, text.data(), text.size());
+    const auto give_back = [length = text.size()](const char *bytes) {
+        give_back_secret_memory(const_cast<char *>(bytes), length);
+    };
+    bytes_.reset(static_cast<const char *>(piece), give_back);
+    length_ = text.size();
+}
+
+Status read_secret(const Options &options, Secret &secret) {
+    const std::string_view given = options.text("secret");
+    if (given.size() > Secret::most_bytes)
+        return fail(DTRAIN_ERR_CONFIG, "option secret is longer than %zu bytes",
+                    Secret::most_bytes);
+    secret = given;
     const std::string path(options.text("secret.file"));
     return secret.empty() && !path.empty() ? read_file(path, secret) : DTRAIN_OK;
 }

@@ -22,9 +22,9 @@
 //
 // A wrong length needs no check of its own: the tag covers how many bytes there are.
 #pragma once
+#include "base/secret_memory.h"
 #include "base/status.h"
 #include "protection/cipher.h"
-#include "protection/secret_memory.h"
 
 #include <memory>
 #include <span>

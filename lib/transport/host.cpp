@@ -68,18 +68,18 @@ struct Services {
     static Status guard_agree(void *self, dtrain_tp_guard_t *guard, uint32_t place,
                               const void *peer_offer, const void *transcript, size_t len,
                               uint32_t *level_p) {
-        const std::vector<uint8_t> &secret = host(self).secret_;
-        return agree({reinterpret_cast<const char *>(secret.data()), secret.size()}, guard, place,
-                     peer_offer, {static_cast<const uint8_t *>(transcript), len}, level_p);
+        return agree(host(self).secret_.text(), guard, place, peer_offer,
+                     {static_cast<const uint8_t *>(transcript), len}, level_p);
     }
 
     static Status sign(void *self, const void *data, size_t len, uint8_t mac[32]) {
         static_assert(crypto_auth_hmacsha256_BYTES == 32);
-        const std::vector<uint8_t> &secret = host(self).secret_;
+        const std::string_view secret = host(self).secret_.text();
         if (secret.empty())
             return dtrain::fail(DTRAIN_ERR_UNSUPPORTED, "the job has no secret to sign with");
         crypto_auth_hmacsha256_state state;
-        crypto_auth_hmacsha256_init(&state, secret.data(), secret.size());
+        crypto_auth_hmacsha256_init(&state, reinterpret_cast<const uint8_t *>(secret.data()),
+                                    secret.size());
         crypto_auth_hmacsha256_update(&state, static_cast<const uint8_t *>(data), len);
         crypto_auth_hmacsha256_final(&state, mac);
         sodium_memzero(&state, sizeof state);
@@ -120,10 +120,9 @@ struct Services {
     }
 };
 
-Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret,
+Host::Host(const Options &options, Log &log, Clock &clock, const Secret &secret,
            const protection::Least &demand, Copy copy)
-    : options_(options), log_(log), clock_(clock), secret_(std::move(secret)), demand_(demand),
-      copy_(copy) {
+    : options_(options), log_(log), clock_(clock), secret_(secret), demand_(demand), copy_(copy) {
     table_ = {.struct_size = sizeof table_,
               .abi = DTRAIN_TP_ABI,
               .self = this,
@@ -142,7 +141,5 @@ Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> 
               .guard_open = &open,
               .guard_free = &free_guard};
 }
-
-Host::~Host() { sodium_memzero(secret_.data(), secret_.size()); }
 
 } // namespace dtrain::transport

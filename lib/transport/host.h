@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/secret.h"
 #include "dtrain_basics.h"
 #include "dtrain_transport.h"
 #include "protection/level.h"
@@ -30,11 +31,10 @@ class Host {
   public:
     using Copy = Status (*)(void *dst, const void *src, size_t len);
 
-    // secret: key of sign() and of guards, empty if the job has none. demand: what guards demand;
-    // with no secret, nothing. copy: copies memory that may be a device's; NULL: host memory only.
-    Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret = {},
+    // secret: key of sign() and of guards, if the job has one. demand: what guards demand; with no
+    // secret, nothing. copy: copies memory that may be a device's; NULL: host memory only.
+    Host(const Options &options, Log &log, Clock &clock, const Secret &secret = {},
          const protection::Least &demand = {}, Copy copy = nullptr);
-    ~Host(); // wipes the secret
     Host(const Host &) = delete;
     Host &operator=(const Host &) = delete;
 
@@ -50,7 +50,7 @@ class Host {
     const Options &options_;
     Log &log_;
     Clock &clock_;
-    std::vector<uint8_t> secret_;
+    const Secret secret_;
     protection::Least demand_;
     Copy copy_;
     std::map<std::string, std::string, std::less<>> facts_;

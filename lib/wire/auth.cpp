@@ -15,7 +15,7 @@ constexpr uint8_t flag_secret = 1, verdict_fine = 1, verdict_wrong_secret = 2;
 constexpr size_t flags_at = 8, meeting_at = 10, member_at = 12, nonce_at = 16, offer_at = 48,
                  mac_at = offer_at + sizeof(protection::Offer);
 
-Mac hmac(const std::string &secret, std::initializer_list<std::span<const uint8_t>> parts) {
+Mac hmac(std::string_view secret, std::initializer_list<std::span<const uint8_t>> parts) {
     uint8_t key[crypto_hash_sha256_BYTES];
     crypto_hash_sha256(key, reinterpret_cast<const uint8_t *>(secret.data()), secret.size());
     crypto_auth_hmacsha256_state state;
@@ -118,7 +118,8 @@ Status Handshake::agree() {
     std::memcpy(transcript, hello_.data(), hello_bytes);
     std::memcpy(transcript + hello_bytes, answer_.data(), mac_at);
     return guard_->agree(dialler ? protection::Role::initiator : protection::Role::responder,
-                         own_.secret, peer, false, transcript); // as demanded, even inside a host
+                         own_.secret.text(), peer, false,
+                         transcript); // as demanded, even inside a host
 }
 
 Status Handshake::check_head(const uint8_t *head) {
@@ -159,7 +160,7 @@ Mac Handshake::mac_of(Side signer) const {
     static constexpr uint8_t listener[] = "listener", dialler[] = "dialler";
     std::span<const uint8_t> label = signer == Side::listener ? std::span<const uint8_t>(listener)
                                                               : std::span<const uint8_t>(dialler);
-    return hmac(own_.secret, {label, hello_, std::span(answer_).first(mac_at)});
+    return hmac(own_.secret.text(), {label, hello_, std::span(answer_).first(mac_at)});
 }
 
 } // namespace dtrain::wire

@@ -15,6 +15,7 @@
 // the three-pass mutual authentication of ISO/IEC 9798-4. The offers (protection/guard.h) make the
 // keys that protect all later bytes.
 #pragma once
+#include "base/secret.h"
 #include "protection/guard.h"
 #include "wire/limits.h"
 
@@ -32,7 +33,7 @@ using Mac = std::array<uint8_t, 32>;
 // What the members of a job share, and the least protection of a control connection that this one
 // puts up with.
 struct Credentials {
-    std::string secret; // "": none
+    Secret secret; // may be none
     protection::Level demand = protection::Level::none;
 };
 

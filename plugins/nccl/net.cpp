@@ -38,16 +38,14 @@ Status Net::open(dtrain_log_fn sink, std::unique_ptr<Net> &out) {
 Status Net::read_options() {
     if (Status s = Options::from_environment(options_); s != DTRAIN_OK) return s;
     if (options_.text("log.level") == "debug") log_.set_level(DTRAIN_LOG_DEBUG);
-    std::string secret;
+    Secret secret;
     if (Status s = read_secret(options_, secret); s != DTRAIN_OK) return s;
     protection::Demand demand;
     if (Status s = read_demand(options_, !secret.empty(), demand); s != DTRAIN_OK) return s;
     patience_ns_ = options_.number("join.timeout");
     who_ = host_and_process();
-    host_ = std::make_unique<transport::Host>(options_, log_, monotonic_clock(),
-                                              std::vector<uint8_t>(secret.begin(), secret.end()),
-                                              demand.data);
-    explicit_bzero(secret.data(), secret.size());
+    host_ =
+        std::make_unique<transport::Host>(options_, log_, monotonic_clock(), secret, demand.data);
     // A job of dtrain knows from its rendezvous which address leads to the others; here nobody
     // does.
     if (const std::vector<std::string> own = cluster::own_addresses(); !own.empty()) {

@@ -13,8 +13,9 @@ struct StoppedClock final : Clock {
 };
 
 struct HostServices {
-    explicit HostServices(Bytes secret = {}, protection::Level demand = protection::Level::none)
-        : host(options, log, clock, std::move(secret), demand) {}
+    explicit HostServices(const Secret &secret = {},
+                          protection::Level demand = protection::Level::none)
+        : host(options, log, clock, secret, demand) {}
     const dtrain_tp_host_t *table() const { return host.table(); }
 
     Options options;

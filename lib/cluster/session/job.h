@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/secret.h"
 #include "base/status.h"
 #include "cluster/control/calls.h"
 #include "cluster/control/next_job.h"
@@ -79,7 +80,7 @@ struct JoinParams {
     int64_t timeout_ns = -1; // < 0: none
     int64_t heartbeat_interval_ns = 0, heartbeat_timeout_ns = 0;
     std::string listen_address; // "": chosen by the route to the rendezvous
-    std::string secret;         // "": no authentication
+    Secret secret;              // none: no authentication
     protection::Demand protection;
     std::string location; // of this host: option "topology"
     bool serves = false;  // option "ps.serve"

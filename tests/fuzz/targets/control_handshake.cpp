@@ -26,7 +26,7 @@ enum Flags : uint8_t {
 };
 constexpr size_t hello_bytes = 84, answer_bytes = 116, proof_bytes = 33, mac_at = 84;
 
-Mac mac_of(const std::string &secret, std::string_view label, const Bytes &hello,
+Mac mac_of(std::string_view secret, std::string_view label, const Bytes &hello,
            const Bytes &answer) {
     uint8_t key[32];
     crypto_hash_sha256(key, reinterpret_cast<const uint8_t *>(secret.data()), secret.size());
@@ -62,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                : (flags & other_secret) ? "other"
                                         : "secret",
                level_of(levels / 3)};
-    const bool one_secret = own.secret == theirs.secret, one_job = (flags & other_meeting) == 0;
+    const bool one_secret = own.secret.text() == theirs.secret.text(),
+               one_job = (flags & other_meeting) == 0;
     using Side = Handshake::Side;
     Handshake dialler(Side::dialler, own, 1, (flags & anybody) ? Handshake::anybody : 0, Nonce{1},
                       7);
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_REQUIRE(answer.size() == answer_bytes);
     changed |= mask(answer, in.bytes(answer_bytes));
     if (flags & signs) {
-        const Mac mac = mac_of(own.secret, "listener", sent_hello, answer);
+        const Mac mac = mac_of(own.secret.text(), "listener", sent_hello, answer);
         std::copy(mac.begin(), mac.end(), answer.begin() + long(mac_at));
     }
     const Bytes heard_answer = answer;

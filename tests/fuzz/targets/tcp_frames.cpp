@@ -17,7 +17,7 @@ enum class Step : uint8_t { frame, raw, receive, send, take, withdraw, read, cou
 constexpr size_t most_pending = 64;
 
 fuzz::HostServices &services() {
-    static auto *all = new fuzz::HostServices({1, 2, 3}, protection::Level::integrity);
+    static auto *all = new fuzz::HostServices("\1\2\3", protection::Level::integrity);
     return *all; // for the process's life
 }
 

@@ -26,8 +26,8 @@ enum Flags : uint8_t {
 
 fuzz::HostServices &services(bool secret, bool other) {
     static fuzz::HostServices *all[] = {new fuzz::HostServices,
-                                        new fuzz::HostServices({1}, protection::Level::encrypted),
-                                        new fuzz::HostServices({2}, protection::Level::integrity)};
+                                        new fuzz::HostServices("\1", protection::Level::encrypted),
+                                        new fuzz::HostServices("\2", protection::Level::integrity)};
     return *all[secret ? 1 + other : 0];
 }
 

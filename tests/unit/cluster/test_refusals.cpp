@@ -187,7 +187,7 @@ void a_crowd_waits_its_turn(void **) {
     close(listener);
 }
 
-Status read_with_mode(mode_t mode, std::string &secret) {
+Status read_with_mode(mode_t mode, Secret &secret) {
     TemporaryFolder folder;
     const std::string path = folder.file("secret");
     FILE *file = std::fopen(path.c_str(), "w");
@@ -203,7 +203,7 @@ Status read_with_mode(mode_t mode, std::string &secret) {
 }
 
 void a_secret_that_others_can_read_is_none(void **) {
-    std::string secret;
+    Secret secret;
     for (mode_t mode : {0644, 0640, 0604, 0660, 0666}) {
         assert_int_equal(read_with_mode(mode, secret), DTRAIN_ERR_CONFIG);
         assert_true(has(error_text(), "secret.file"));
@@ -211,7 +211,7 @@ void a_secret_that_others_can_read_is_none(void **) {
     }
     for (mode_t mode : {0600, 0400}) {
         assert_int_equal(read_with_mode(mode, secret), DTRAIN_OK);
-        assert_string_equal(secret.c_str(), "word");
+        assert_true(secret.text() == "word");
     }
 }
 

@@ -243,23 +243,6 @@ void keys_are_in_pages_that_are_not_dumped(void **) {
     for (int i = int(sizeof(void *)); i < 100; i++) assert_int_equal(bytes[i], 0);
 }
 
-void pieces_do_not_overlap(void **) {
-    std::vector<std::pair<uint8_t *, size_t>> all;
-    for (size_t i = 0; i < 3000; i++) {
-        const size_t length = 1 + i * 37 % 2048;
-        auto *piece = static_cast<uint8_t *>(take_secret_memory(length));
-        assert_non_null(piece);
-        assert_int_equal(uintptr_t(piece) % 16, 0);
-        memset(piece, int(i), length);
-        all.emplace_back(piece, length);
-    }
-    for (size_t i = 0; i < all.size(); i++) {
-        for (size_t k = 0; k < all[i].second; k++) assert_int_equal(all[i].first[k], uint8_t(i));
-        give_back_secret_memory(all[i].first, all[i].second);
-    }
-    assert_null(take_secret_memory(2049));
-}
-
 void the_option_demands(void **) {
     Options options;
     Demand demand;
@@ -300,7 +283,6 @@ int main() {
         cmocka_unit_test(lengths_are_bounded),
         cmocka_unit_test(keys_change),
         cmocka_unit_test(keys_are_in_pages_that_are_not_dumped),
-        cmocka_unit_test(pieces_do_not_overlap),
         cmocka_unit_test(the_option_demands),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

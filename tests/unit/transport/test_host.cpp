@@ -79,7 +79,8 @@ void test_sign(void **) {
     };
     Bench b;
     for (const Case &c : cases) {
-        Host host(b.options, b.log, b.clock, c.key);
+        Host host(b.options, b.log, b.clock,
+                  std::string_view(reinterpret_cast<const char *>(c.key.data()), c.key.size()));
         const dtrain_tp_host_t *t = host.table();
         uint8_t mac[32];
         assert_int_equal(t->sign(t->self, c.data.data(), c.data.size(), mac), DTRAIN_OK);

@@ -1,6 +1,6 @@
 // Pages for keys, cut into pieces of a power of two.
 // SPDX-License-Identifier: Apache-2.0
-#include "protection/secret_memory.h"
+#include "base/secret_memory.h"
 
 #include <bit>
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-namespace dtrain::protection {
+namespace dtrain {
 namespace {
 
-constexpr size_t least_piece = 64, most_piece = 2048, pages_at_once = 64 << 10;
-constexpr int sizes = 6; // 64, 128, ... 2048
+constexpr size_t least_piece = 64, most_piece = 4096, pages_at_once = 64 << 10;
+constexpr int sizes = 7; // 64, 128, ... 4096
 static_assert(least_piece << (sizes - 1) == most_piece);
 
 struct Piece {
@@ -80,4 +80,4 @@ void give_back_secret_memory(void *piece, size_t length) {
     all.free[index] = new (piece) Piece{all.free[index]};
 }
 
-} // namespace dtrain::protection
+} // namespace dtrain
