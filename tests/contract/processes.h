@@ -92,6 +92,7 @@ class Job {
             tell_if_stuck();
         }
     }
+    void wait_for_good_end(int process) { REQUIRE(end_of(size_t(process)) == 0); }
     // However they end.
     void wait_for_ends() {
         for (size_t i = 0; i < pids_.size(); i++)

@@ -385,6 +385,69 @@ void one_dies_on_leaving(void **) {
     job.expect_good_ends();
 }
 
+// One that leaves dies, or stops, at a random moment of its reform: before the others have agreed,
+// while it hands its part over, or afterwards. The others form the next generation without waiting
+// for the reform's timeout, and have all values or an error.
+void one_fails_while_it_leaves(int number) {
+    constexpr int size = 3, leaver = 1, rounds = 6;
+    constexpr uint64_t many = 3 << 20;             // takes some ten milliseconds to hand over
+    constexpr int64_t longest_ns = 20'000'000'000; // heartbeat.timeout, on a busy machine
+    const ranks::Options options = {
+        {"elastic", "yes"}, {"op.timeout", "120s"}, {"heartbeat.timeout", "1s"}};
+    std::mt19937 random{uint32_t(number)};
+    int whole = 0;
+    for (int round = 0; round < rounds; round++) {
+        Job job;
+        job.start(size, [&](int process) {
+            dtrain_context_t *context = ranks::make_context(options);
+            dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size),
+                          *next = nullptr;
+            dtrain_table_params_t params;
+            DTRAIN_INIT(&params);
+            params.dtype = DTRAIN_F32;
+            params.length = many;
+            params.rule = DTRAIN_RULE_MOMENTUM;
+            params.learning_rate = 1;
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "w", &params, &table));
+            std::vector<float> x(many, 1);
+            if (process == 0) OK(dtrain_table_push(table, 0, many, x.data(), nullptr, nullptr));
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+            job.seen(process).rounds = 1;
+            const int64_t begin_ns = processes::now_ns();
+            const dtrain_reform_params_t reform = sizes(1, 0, process == leaver);
+            OK(dtrain_comm_reform(comm, &reform, &next));
+            if (process == leaver) _exit(0); // it was not in time
+            REQUIRE(dtrain_comm_size(next) == size - 1);
+            OK(dtrain_table_destroy(table));
+            OK(dtrain_comm_destroy(comm));
+            const dtrain_status_t opened = dtrain_table_create(next, "w", &params, &table);
+            REQUIRE(processes::now_ns() - begin_ns < longest_ns);
+            job.seen(process).status = opened;
+            if (opened == DTRAIN_OK) {
+                OK(dtrain_table_pull(table, 0, many, x.data(), nullptr, nullptr));
+                for (float value : x) REQUIRE(value == -1);
+                OK(dtrain_table_destroy(table));
+            } else {
+                REQUIRE(opened == DTRAIN_ERR_PEER);
+                REQUIRE(ranks::last_error().find("was lost") != std::string::npos);
+            }
+            OK(dtrain_comm_destroy(next));
+            OK(dtrain_context_destroy(context));
+        });
+        job.wait_for(leaver, [](const processes::Seen &seen) { return seen.rounds >= 1; });
+        for (uint32_t naps = random() % 40; naps > 0; naps--) processes::nap();
+        job.signal(leaver, number);
+        for (int stays : {0, 2}) job.wait_for_good_end(stays);
+        job.kill_now(leaver);
+        REQUIRE(job.seen(0).status == job.seen(2).status);
+        whole += job.seen(0).status == DTRAIN_OK;
+    }
+    std::printf("the table was whole in %d of %d rounds\n", whole, rounds);
+}
+void one_dies_while_it_leaves(void **) { one_fails_while_it_leaves(SIGKILL); }
+void one_stops_while_it_leaves(void **) { one_fails_while_it_leaves(SIGSTOP); }
+
 } // namespace
 
 int main() {
@@ -395,6 +458,8 @@ int main() {
         cmocka_unit_test(rate_and_version_go_on),
         cmocka_unit_test(parts_are_passed_on),
         cmocka_unit_test(one_dies_on_leaving),
+        cmocka_unit_test(one_dies_while_it_leaves),
+        cmocka_unit_test(one_stops_while_it_leaves),
     };
     return cmocka_run_group_tests_name("handed_tables", tests, nullptr, nullptr);
 }
