@@ -500,7 +500,7 @@ SIGNATURE(((struct dtrain_tp_host *)0)->plugin, dtrain_status_t (*)(void *self, 
 SIGNATURE(((struct dtrain_tp_host *)0)->copy, dtrain_status_t (*)(void *self, void *dst, const void *src, size_t len));
 SIGNATURE(((struct dtrain_tp_host *)0)->card, void (*)(void *self, const dtrain_tp_card_t *card));
 SIGNATURE(((struct dtrain_tp_host *)0)->guard_new, dtrain_status_t (*)(void *self, void *offer, dtrain_tp_guard_t **guard_p));
-SIGNATURE(((struct dtrain_tp_host *)0)->guard_agree, dtrain_status_t (*)(void *self, dtrain_tp_guard_t *guard, uint32_t is_initiator, const void *peer_offer, const void *transcript, size_t len, uint32_t *level_p));
+SIGNATURE(((struct dtrain_tp_host *)0)->guard_agree, dtrain_status_t (*)(void *self, dtrain_tp_guard_t *guard, uint32_t place, const void *peer_offer, const void *transcript, size_t len, uint32_t *level_p));
 SIGNATURE(((struct dtrain_tp_host *)0)->guard_seal, void (*)(void *self, dtrain_tp_guard_t *guard, void *record, size_t len));
 SIGNATURE(((struct dtrain_tp_host *)0)->guard_open, dtrain_status_t (*)(void *self, dtrain_tp_guard_t *guard, void *record, size_t len));
 SIGNATURE(((struct dtrain_tp_host *)0)->guard_free, void (*)(void *self, dtrain_tp_guard_t *guard));
