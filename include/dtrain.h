@@ -162,32 +162,46 @@ typedef struct dtrain_mem_params {
     void *address;     /* first byte; the memory stays the caller's               */
     uint64_t length;   /* bytes, > 0                                              */
     uint64_t dmabuf_offset;
-    int32_t dmabuf_fd; /* read only for DTRAIN_MEM_DMABUF                         */
+    int32_t dmabuf_fd; /* read only for DTRAIN_MEM_DMABUF, which is not supported */
     int32_t device;    /* read only for DTRAIN_MEM_CUDA                           */
     uint64_t flags;    /* DTRAIN_MEM_SHARED                                       */
 } dtrain_mem_params_t;
-/* Moves the pages that hold the range into memory that the other ranks of the host can map; address
- * and contents stay the same. Collectives between ranks whose buffers are shared copy less. For
- * private host memory only. While dtrain_mem_register() and dtrain_mem_deregister() run, no thread
- * may write to these pages (the first and the last page may also hold other data of the program). A
- * child made by fork() shares the pages instead of having a copy. The pages may be unmapped before
- * they are deregistered. After an operation has failed, ranks that have not noticed the failure yet
- * may still store to its buffers for a moment. The flag has no effect where no open transport can
- * share memory. */
+/* Host memory: moves the pages that hold the range into memory that the other ranks of the host can
+ * map; address and contents stay the same. Collectives between ranks whose buffers are shared copy
+ * less. For private memory only. While dtrain_mem_register() and dtrain_mem_deregister() run, no
+ * thread may write to these pages (the first and the last page may also hold other data of the
+ * program). A child made by fork() shares the pages instead of having a copy. The pages may be
+ * unmapped before they are deregistered. After an operation has failed, ranks that have not noticed
+ * the failure yet may still store to its buffers for a moment. The flag has no effect where no open
+ * transport can share memory.
+ * Memory of a GPU: it must be such that other processes can map it. DTRAIN_ERR_UNSUPPORTED: the
+ * driver cannot pass it on (memory of cudaMallocAsync(), or of virtual memory management). */
 #define DTRAIN_MEM_SHARED UINT64_C(1)
 /* Registers the range with every transport of the context until it is deregistered. Operations
- * recognize shared memory by its address; they do not need dtrain_op_params_t for it. */
+ * recognize shared memory by its address; they do not need dtrain_op_params_t for it.
+ * Memory of a GPU (AUTO, CUDA): operations then know it without asking the driver, so it must not
+ * be freed before it is deregistered; transports do not get it. DTRAIN_ERR_INVALID: the memory is
+ * of another kind or device than the parameters say, ends outside of its allocation, was freed, or
+ * is registered already. Managed memory is refused (DTRAIN_ERR_UNSUPPORTED). */
 DTRAIN_API dtrain_status_t dtrain_mem_register(dtrain_context_t *context,
                                                const dtrain_mem_params_t *params,
                                                dtrain_mem_t **mem_p);
 /* Allocates zeroed, page-aligned memory, registers it, and shares it as by DTRAIN_MEM_SHARED. */
 DTRAIN_API dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes,
                                             dtrain_mem_t **mem_p);
+/* Allocates params->length bytes and registers them; params->address is NULL. AUTO, HOST: as
+ * dtrain_mem_alloc(). CUDA: memory of the GPU params->device, aligned to 256 bytes, with undefined
+ * contents. DTRAIN_ERR_UNSUPPORTED: there is no driver, or the option accelerators leaves it out;
+ * DTRAIN_ERR_INVALID: there is no such GPU; DTRAIN_ERR_NO_MEMORY: it has not so much left. */
+DTRAIN_API dtrain_status_t dtrain_mem_create(dtrain_context_t *context,
+                                             const dtrain_mem_params_t *params,
+                                             dtrain_mem_t **mem_p);
 /* The address of the memory's first byte; NULL for NULL. */
 DTRAIN_API void *dtrain_mem_address(const dtrain_mem_t *mem);
-/* Ends the registration and frees memory that dtrain_mem_alloc() allocated; other memory stays the
- * caller's and keeps its contents. DTRAIN_ERR_BUSY while an operation uses the memory; the handle
- * then remains valid. */
+/* Ends the registration and frees memory that dtrain_mem_alloc() or dtrain_mem_create() allocated;
+ * other memory stays the caller's and keeps its contents. DTRAIN_ERR_BUSY while an operation uses
+ * the memory, or a persistent request does (memory of GPUs); the handle then remains valid. If an
+ * operation on a stream has failed, synchronize the stream first. */
 DTRAIN_API dtrain_status_t dtrain_mem_deregister(dtrain_mem_t *mem);
 
 /* ---- completion ------------------------------------------------------------------------------ */

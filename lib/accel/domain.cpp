@@ -42,9 +42,13 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
     return DTRAIN_OK;
 }
 
-Domain::~Domain() {
+void Domain::drain() {
     const int64_t deadline_ns = monotonic_clock().now_ns() + patience;
     for (CopyQueue *queue : {&to_host_, &to_device_}) queue->drain(deadline_ns);
+}
+
+Domain::~Domain() {
+    drain();
     to_host_.close();
     to_device_.close();
     if (pool_) pool_->close();

@@ -21,7 +21,7 @@ class Domain {
     static Status open(const dtrain_dv_ops_t &ops, const Host &host, const std::string &name,
                        const dtrain_dv_attr_t &attr, const Config &config,
                        std::unique_ptr<Domain> &out);
-    ~Domain(); // waits for copies in flight, at most 10 s
+    ~Domain(); // drains
     Domain(const Domain &) = delete;
     Domain &operator=(const Domain &) = delete;
 
@@ -31,6 +31,7 @@ class Domain {
     dtrain_dv_dev_t *dev() const { return dev_; }
     PinnedPool &pinned() { return *pool_; }
     const Config &config() const { return config_; }
+    void drain(); // waits for copies in flight, at most 10 s
     // Two, so that results never wait behind the input of other operations.
     CopyQueue &to_host() { return to_host_; }
     CopyQueue &to_device() { return to_device_; }
@@ -52,10 +53,14 @@ class Domain {
     CopyQueue to_host_, to_device_;
 };
 
+class DeviceMemory;
+
 // Where a buffer lies.
 struct Where {
-    Domain *domain = nullptr; // nullptr: in memory that the host can access
-    void *address = nullptr;  // by which the domain's device reaches it
+    Domain *domain = nullptr;                   // nullptr: in memory that the host can access
+    void *address = nullptr;                    // by which the domain's device reaches it
+    uint32_t kind = DTRAIN_DV_HOST;             // DTRAIN_DV_*
+    std::shared_ptr<const DeviceMemory> memory; // if it is registered: keeps it in use
 };
 
 // A plugin may fail without setting a text; the text of an older failure must not be used for it.

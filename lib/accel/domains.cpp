@@ -82,9 +82,36 @@ class Domains::Plugin {
         if (Status s = ops_.classify(host_.table(), address, bytes, &range); s != DTRAIN_OK)
             return explain(s, name_.c_str(), "classify");
         decided = range.kind != DTRAIN_DV_HOST;
+        out.kind = range.kind;
         if (range.kind != DTRAIN_DV_DEVICE) return DTRAIN_OK; // the host can access the others
         out.address = reinterpret_cast<void *>(range.address);
-        return domain(range.ordinal, out.domain);
+        if (Status s = open(range.ordinal, out.domain); s != DTRAIN_OK || out.domain != nullptr)
+            return s;
+        return fail(DTRAIN_ERR_DEVICE,
+                    "accelerator %s: it has no device %d, to which it says that "
+                    "memory belongs",
+                    name_.c_str(), range.ordinal);
+    }
+
+    // nullptr: it has no device of that number.
+    Status open(int32_t ordinal, Domain *&out) {
+        std::lock_guard lock(mutex_);
+        out = nullptr;
+        for (Device &device : devices_) {
+            if (device.attr.ordinal != ordinal) continue;
+            if (device.domain == nullptr)
+                if (Status s =
+                        Domain::open(ops_, host_, device.name, device.attr, config_, device.domain);
+                    s != DTRAIN_OK)
+                    return s;
+            out = device.domain.get();
+        }
+        return DTRAIN_OK;
+    }
+    std::string devices() const {
+        std::string all;
+        for (const Device &device : devices_) all += (all.empty() ? "" : ", ") + device.name;
+        return all;
     }
 
     PluginReport report() {
@@ -107,24 +134,6 @@ class Domains::Plugin {
         dtrain_dv_attr_t attr = {};
         std::unique_ptr<Domain> domain;
     };
-
-    Status domain(int32_t ordinal, Domain *&out) {
-        std::lock_guard lock(mutex_);
-        for (Device &device : devices_) {
-            if (device.attr.ordinal != ordinal) continue;
-            if (device.domain == nullptr)
-                if (Status s =
-                        Domain::open(ops_, host_, device.name, device.attr, config_, device.domain);
-                    s != DTRAIN_OK)
-                    return s;
-            out = device.domain.get();
-            return DTRAIN_OK;
-        }
-        return fail(DTRAIN_ERR_DEVICE,
-                    "accelerator %s: it has no device %d, to which it says that "
-                    "memory belongs",
-                    name_.c_str(), ordinal);
-    }
 
     const StandardDescriptors
         occupied_; // so that the accelerator's library opens no file as 0 to 2
@@ -203,9 +212,20 @@ Status Domains::require(std::string_view plugin) {
                 std::string(options_.text("accelerators")).c_str());
 }
 
+Status Domains::find_device(std::string_view plugin, int32_t ordinal, Domain *&out) {
+    if (Status s = require(plugin); s != DTRAIN_OK) return s;
+    std::shared_lock lock(mutex_);
+    Plugin *const found = find_plugin_of(plugin);
+    if (Status s = found->open(ordinal, out); s != DTRAIN_OK || out != nullptr) return s;
+    return fail(DTRAIN_ERR_INVALID,
+                "accelerator %.*s: there is no device %d; this process can use %s",
+                int(plugin.size()), plugin.data(), ordinal, found->devices().c_str());
+}
+
 Status Domains::find(const void *address, uint64_t bytes, Where &out) {
     out = {};
     if (address == nullptr || bytes == 0) return DTRAIN_OK;
+    if (known_.find(address, bytes, out)) return DTRAIN_OK;
     Status failed = DTRAIN_OK;
     {
         std::shared_lock lock(mutex_);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "accel/domain.h"
+#include "accel/known_memory.h"
 #include "base/fd.h"
 
 #include <atomic>
@@ -42,9 +43,14 @@ class Domains { // thread-safe
     // Whether an address may be an accelerator's. Costs a load.
     bool any() const { return usable_.load(std::memory_order_relaxed); }
     // Finds out where a buffer lies. INVALID: it is neither of this process nor of an accelerator,
-    // or reaches beyond its allocation. Not cached: whether a cached answer is still true, only the
-    // driver knows, and asking it that costs as much as asking it all.
+    // or reaches beyond its allocation. Of registered memory the program says that it stays; other
+    // answers are not cached: whether one is still true, only the driver knows, and asking it that
+    // costs as much as asking it all.
     Status find(const void *address, uint64_t bytes, Where &out);
+    // The device of a plugin by its number; loads the one and opens the other. INVALID: it has none
+    // of that number.
+    Status find_device(std::string_view plugin, int32_t ordinal, Domain *&out);
+    KnownMemory &known() { return known_; } // registered memory
 
     std::vector<PluginReport> report();
     // Counts what uses domains (StagedBuffers).
@@ -64,6 +70,7 @@ class Domains { // thread-safe
     std::shared_mutex mutex_; // of plugins_
     std::vector<std::unique_ptr<Plugin>> plugins_;
     std::vector<PluginReport> unused_;
+    KnownMemory known_;
     std::atomic<bool> usable_{false};
     std::atomic<uint32_t> users_{0};
 };

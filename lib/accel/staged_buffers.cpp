@@ -36,7 +36,8 @@ Status StagedBuffers::add(const Where &where, uint64_t bytes, std::vector<Extent
                   .device = static_cast<uint8_t *>(where.address),
                   .block = nullptr,
                   .inputs = std::move(inputs),
-                  .outputs = std::move(outputs)};
+                  .outputs = std::move(outputs),
+                  .memory = where.memory};
     if (Status s = where.domain->pinned().take(bytes, buffer.block); s != DTRAIN_OK)
         return fail_within(s, "accelerator %s", where.domain->name().c_str());
     host = buffer.block->host();

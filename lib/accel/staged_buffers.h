@@ -59,7 +59,8 @@ class StagedBuffers {
         uint8_t *device;
         std::unique_ptr<PinnedBlock> block;
         std::vector<Extent> inputs, outputs;
-        Batch fetched = {}, stored = {}; // the last copies of its block
+        std::shared_ptr<const DeviceMemory> memory; // in use, if it is registered
+        Batch fetched = {}, stored = {};            // the last copies of its block
     };
     bool passed(Batch Buffer::*batch) const;
     Status check(Batch Buffer::*batch, const char *what);

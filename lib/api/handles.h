@@ -95,5 +95,6 @@ struct dtrain_cq : dtrain::api::Child {
 
 struct dtrain_mem : dtrain::api::Child {
     using Child::Child;
-    std::unique_ptr<dtrain::memory::Registration> registration;
+    std::unique_ptr<dtrain::memory::Registration> registration; // of host memory, or
+    const dtrain::accel::DeviceMemory *on_device = nullptr;     // known to the context's domains
 };

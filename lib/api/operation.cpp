@@ -67,7 +67,8 @@ Holds::Holds(const Operation &operation, engine::Request &request) : request_(re
     const dtrain_mem *mems[] = {operation.params.send_mem, operation.params.recv_mem};
     if (mems[1] == mems[0]) mems[1] = nullptr;
     for (int i = 0; i < 2; i++)
-        if (mems[i] != nullptr) {
+        // Memory of accelerators is held by what stages it.
+        if (mems[i] != nullptr && mems[i]->registration != nullptr) {
             request.holds[i] = &mems[i]->registration->users;
             request.holds[i]->fetch_add(1);
         }

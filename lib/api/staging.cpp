@@ -74,7 +74,9 @@ Status Staging::one_memory(const collectives::CollectiveSpec &spec, const Where 
         for (Extent &extent : extents) extent.offset += by;
         return extents;
     };
-    const Where all = {send.domain, static_cast<uint8_t *>(send.address) - base.input};
+    const Where all = {.domain = send.domain,
+                       .address = static_cast<uint8_t *>(send.address) - base.input,
+                       .memory = send.memory != nullptr ? send.memory : recv.memory};
     if (all.address != static_cast<uint8_t *>(recv.address) - base.output)
         return fail(DTRAIN_ERR_INVALID,
                     "%s in place: the accelerator says that the buffers are not one memory",

@@ -26,19 +26,6 @@ Status check_host_range(const dtrain_mem_params_t &params) {
 }
 
 Status check(const dtrain_mem_params_t &params) {
-    switch (params.mem_type) {
-    case DTRAIN_MEM_AUTO:
-    case DTRAIN_MEM_HOST: break;
-    case DTRAIN_MEM_CUDA:
-    case DTRAIN_MEM_DMABUF:
-        return fail(
-            DTRAIN_ERR_UNSUPPORTED,
-            "register %p: memory of accelerators is not registered; pass it to calls as it is",
-            params.address);
-    default:
-        return fail(DTRAIN_ERR_INVALID, "register %p: unknown mem_type %u", params.address,
-                    params.mem_type);
-    }
     if (params.address == nullptr) return fail(DTRAIN_ERR_INVALID, "register: address is NULL");
     if ((params.flags & ~uint64_t{DTRAIN_MEM_SHARED}) != 0)
         return fail(DTRAIN_ERR_UNSUPPORTED, "register: unknown flags 0x%llx",

@@ -16,7 +16,7 @@ namespace dtrain::memory {
 // make() and the destructor must run under the lock that guards the devices.
 class Registration {
   public:
-    // Registers with all devices or none. The range must be mapped; its kind of memory is checked.
+    // Registers host memory with all devices or none. The range must be mapped.
     static Status make(std::span<const std::unique_ptr<transport::Device>> devices,
                        const dtrain_mem_params_t &params, std::unique_ptr<Registration> &out);
     // Registers a buffer of the library itself. nullptr: no device benefits, or it is impossible,

@@ -208,25 +208,6 @@ void other_kinds_of_memory(void **) {
         });
 }
 
-// It needs none, and must not be taken for the host's.
-void registration_is_refused(void **) {
-    ranks::run_with_contexts(1, over_shm, [](int, dtrain_context_t *context, dtrain_comm_t *) {
-        gpu::Buffer buffer(4096);
-        dtrain_mem_params_t params;
-        DTRAIN_INIT(&params);
-        params.address = buffer.address();
-        params.length = 4096;
-        dtrain_mem_t *mem = nullptr;
-        for (uint32_t type : {DTRAIN_MEM_AUTO, DTRAIN_MEM_HOST, DTRAIN_MEM_CUDA}) {
-            params.mem_type = type;
-            FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_mem_register(context, &params, &mem));
-            REQUIRE(ranks::last_error().find("pass it to calls as it is") != std::string::npos);
-        }
-        params.length = 4097;
-        FAILS(DTRAIN_ERR_INVALID, dtrain_mem_register(context, &params, &mem));
-    });
-}
-
 // The process has the driver when the context is made, or only when the communicator is.
 void found_by_itself(void **) {
     gpu::library();
@@ -251,7 +232,6 @@ int main() {
         cmocka_unit_test(neighbors),
         cmocka_unit_test(abandoned_requests),
         cmocka_unit_test(other_kinds_of_memory),
-        cmocka_unit_test(registration_is_refused),
         cmocka_unit_test(found_by_itself),
     };
     return cmocka_run_group_tests_name("buffers on GPUs", tests, nullptr, nullptr);

@@ -49,6 +49,16 @@ void without_driver(void **) {
         describes("auto", "the program has not loaded libcuda.so.1");
         describes("none", "the option accelerators is \\\"none\\\"");
         refuses("cuda", DTRAIN_ERR_UNSUPPORTED, "NVIDIA's driver");
+        dtrain_context_t *context = nullptr;
+        OK(create("auto", &context));
+        dtrain_mem_params_t params;
+        DTRAIN_INIT(&params);
+        params.mem_type = DTRAIN_MEM_CUDA;
+        params.length = 100;
+        dtrain_mem_t *mem = nullptr;
+        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_mem_create(context, &params, &mem));
+        expect(ranks::last_error(), "NVIDIA's driver");
+        OK(dtrain_context_destroy(context));
     });
 }
 void old_driver(void **) {

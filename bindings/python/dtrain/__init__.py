@@ -20,7 +20,7 @@ from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigE
 from ._request import Request, Result
 from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint,
                      wait_checkpoint)
-from ._memory import Memory, Registration
+from ._memory import DeviceMemory, Memory, Registration
 from ._norms import clip_by_global_norm
 from ._gradients import Gradients
 from ._compressor import Compressor
@@ -34,7 +34,7 @@ __version__ = version()
 __all__ = [
     "ADASUM", "ANY_RANK", "AVG", "AbortedError", "AuthError", "BAND", "BF16", "BOR", "BXOR", "BusyError",
     "CanceledError", "Communicator", "Compression", "Compressor", "ConfigError", "Consistency",
-    "Context", "CorruptError", "DType", "DeviceError", "Error", "F16", "F32", "F64", "FencedError",
+    "Context", "CorruptError", "DType", "DeviceError", "DeviceMemory", "Error", "F16", "F32", "F64", "FencedError",
     "Gradients", "Graph", "I16", "I32", "I64", "I8", "Initial", "InternalError", "InvalidError",
     "IoError", "LimitError", "MAX", "MIN", "MeanOver", "Memory", "MismatchError", "NoMemoryError",
     "NotFinite", "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",

@@ -21,6 +21,7 @@ Adapted = Tuple[int, int, int, int, int, Any]
 KINDS = {"f4": DType.F32, "f8": DType.F64, "f2": DType.F16, "i1": DType.I8, "u1": DType.U8,
          "i2": DType.I16, "u2": DType.U16, "i4": DType.I32, "u4": DType.U32, "i8": DType.I64,
          "u8": DType.U64}
+CODES = {**{dtype: code for code, dtype in KINDS.items()}, DType.BF16: "V2"}
 IMMUTABLE = ("jax", "jaxlib")  #: packages whose arrays never change (old capsules cannot say so)
 
 
@@ -58,11 +59,6 @@ def adapt(array: Any, writable: bool, name: str) -> Adapted:
     raise TypeError(f"{name}: an array is needed (NumPy, torch, JAX, array.array, memoryview, "
                     "bytearray, or anything else with the buffer protocol, DLPack or "
                     f"__cuda_array_interface__), not {type(array).__name__}")
-
-
-def refuse_device(on_gpu: int, name: str, why: str) -> None:
-    if on_gpu:
-        raise UnsupportedError(f"{name}: the array is on a GPU; {why}")
 
 
 def check_writable(readonly: Any, name: str) -> None:
@@ -145,7 +141,8 @@ def from_interface(array: Any, interface: Mapping[str, Any], writable: bool, nam
     text, shape = interface["typestr"], interface["shape"]
     own = "<" if sys.byteorder == "little" else ">"
     dtype = KINDS.get(text[1:]) if text[0] in (own, "|", "=") else None
-    if text[1:] == "V2" and str(getattr(array, "dtype", "")) == "bfloat16":  # from ml_dtypes
+    stated = getattr(array, "dtype", None)
+    if text[1:] == "V2" and (stated is DType.BF16 or str(stated) == "bfloat16"):  # of ml_dtypes
         dtype = DType.BF16
     if dtype is None:
         raise TypeError(f"{name}: elements of type {text!r} cannot be sent; convert them to one of "

@@ -11,20 +11,21 @@ import sys
 import time
 from datetime import timedelta
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
 from . import _arrays, _dtrain, _errors, _gpus
 from ._callbacks import Callback, call_with
 from ._checks import Path, check_callable, check_kind, check_mapping, path_text
 from ._communicator import Communicator
-from ._constants import Op
+from ._constants import F32, Op
 from ._durations import Duration, exact
 from ._handle import Closeable
-from ._memory import Memory, Registration
+from ._memory import DeviceMemory, Memory, Registration
 from ._names import find_op
 from ._parameters import fill
 from ._request import Reactor, Result
 from ._server import Server
+from ._settings import DTypeLike
 
 _dtrain.use_package(_errors.make_error, _arrays.adapt, Result, Op, find_op,
                     _arrays.Typed, _gpus.check)
@@ -212,9 +213,16 @@ class Context(Closeable):
         it."""
         return Memory(self, size)
 
+    def device_memory(self, shape: Union[int, Sequence[int]], dtype: DTypeLike = F32, device: int = 0, *,
+                      shared: bool = False) -> DeviceMemory:
+        """Allocates an array in the memory of a GPU, of which operations need not ask the driver whose it is.
+        shared: other processes can map it."""
+        return DeviceMemory(self, shape, dtype, device, shared)
+
     def register(self, array: Any, *, shared: bool = False) -> Registration:
         """Registers an array's memory with the transports. shared: moves its pages into memory that
-        the host's other ranks can map. No thread may write to the pages during this call."""
+        the host's other ranks can map. No thread may write to the pages during this call. Of an array on a GPU
+        operations need not ask the driver then; shared: other processes can map it."""
         return Registration(self, array, shared)
 
     def start_timeline(self, path: Path) -> None:

@@ -350,8 +350,6 @@ class Refused(unittest.TestCase):
         self.refused(dtrain.UnsupportedError, r"arrays\[1\]: the array is on a GPU", [ramp(4), Exporter(ramp(4))], 1,
                      run=dtrain.clip_by_global_norm)
         self.refused(TypeError, "a list of arrays is needed", Interface(ramp(4)), 1, run=dtrain.clip_by_global_norm)
-        self.refused(dtrain.UnsupportedError, "array: .*pass it to calls as it is", Interface(ramp(4)),
-                     run=context.register)
 
     def test_an_array_that_fails(self):
         class Broken(Exporter):

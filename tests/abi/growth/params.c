@@ -52,6 +52,9 @@ static void mem_params(void) {
     params.length = sizeof memory;
     TWICE(&params, dtrain_mem_register(context, &params, &mem));
     ok(dtrain_mem_deregister(mem), "deregister");
+    params.address = NULL;
+    TWICE(&params, dtrain_mem_create(context, &params, &mem));
+    ok(dtrain_mem_deregister(mem), "deregister");
 }
 static void comm_params(void) {
     dtrain_comm_params_t params;

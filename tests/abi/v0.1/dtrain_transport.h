@@ -91,10 +91,10 @@ typedef struct dtrain_tp_host {
      * makes a guard, and puts its offer into the part of the handshake that sign() covers on both
      * sides. DTRAIN_ERR_UNSUPPORTED: the job has no secret. These five are there, or none. */
     dtrain_status_t (*guard_new)(void *self, void *offer, dtrain_tp_guard_t **guard_p);
-    /* Once, after both proofs are verified. place: DTRAIN_TP_INITIATOR, DTRAIN_TP_INSIDE; both sides
-     * must find the latter alike. transcript: what both sides signed, the same bytes on both. Writes
-     * the level; DTRAIN_TP_PLAIN: the connection carries no records. DTRAIN_ERR_AUTH, with the text,
-     * if one side demands what the other cannot do. */
+    /* Once, after both proofs are verified. place: DTRAIN_TP_INITIATOR, DTRAIN_TP_INSIDE; both
+     * sides must find the latter alike. transcript: what both sides signed, the same bytes on both.
+     * Writes the level; DTRAIN_TP_PLAIN: the connection carries no records. DTRAIN_ERR_AUTH, with
+     * the text, if one side demands what the other cannot do. */
     dtrain_status_t (*guard_agree)(void *self, dtrain_tp_guard_t *guard, uint32_t place,
                                    const void *peer_offer, const void *transcript, size_t len,
                                    uint32_t *level_p);

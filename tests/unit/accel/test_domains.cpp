@@ -88,6 +88,57 @@ void test_memory_that_is_nobodys(void **) {
     assert_int_equal(rig.domains.find(page, 10, where), DTRAIN_ERR_INVALID);
 }
 
+// Registered memory is found without the plugin, as long as something uses it it stays.
+void test_registered(void **) {
+    Rig rig;
+    assert_int_equal(rig.open(), DTRAIN_OK);
+    Memory memory(rig, 1000);
+    Where where;
+    assert_int_equal(rig.domains.find(memory.address(), 1000, where), DTRAIN_OK);
+    assert_null(where.memory.get());
+    std::shared_ptr<DeviceMemory> made;
+    assert_int_equal(DeviceMemory::adopt(where, memory.address(), 1000, true, made),
+                     DTRAIN_ERR_UNSUPPORTED);
+    assert_text("plain0: its memory cannot be passed to other processes");
+    uint8_t *const part = memory.address() + 100;
+    assert_int_equal(rig.domains.find(part, 800, where), DTRAIN_OK);
+    assert_int_equal(DeviceMemory::adopt(where, part, 800, false, made), DTRAIN_OK);
+    const DeviceMemory &known = *made;
+    assert_int_equal(rig.domains.known().add(std::move(made)), DTRAIN_OK);
+    const std::pair<int, int> parts[] = {{100, 800}, {100, 1}, {899, 1}, {500, 0}};
+    for (auto [offset, bytes] : parts) {
+        Where again;
+        const bool found =
+            rig.domains.known().find(memory.address() + offset, uint64_t(bytes), again);
+        assert_true(found);
+        assert_ptr_equal(again.address, memory.address() + offset);
+        assert_ptr_equal(again.memory.get(), &known);
+        assert_int_equal(rig.domains.known().remove(known), DTRAIN_ERR_BUSY);
+    }
+    const std::pair<int, int> others[] = {{99, 1}, {99, 900}, {100, 801}, {900, 1}};
+    for (auto [offset, bytes] : others) {
+        Where again;
+        assert_false(rig.domains.known().find(memory.address() + offset, uint64_t(bytes), again));
+    }
+    assert_int_equal(rig.domains.known().remove(known), DTRAIN_OK);
+    Where again;
+    assert_false(rig.domains.known().find(memory.address() + 100, 1, again));
+}
+
+void test_devices_by_number(void **) {
+    Rig rig("auto");
+    assert_int_equal(rig.open(), DTRAIN_OK);
+    Domain *domain = nullptr;
+    assert_int_equal(rig.domains.find_device("plain", 0, domain), DTRAIN_OK);
+    assert_string_equal(domain->name().c_str(), "plain0");
+    assert_int_equal(rig.domains.find_device("plain", 1, domain), DTRAIN_ERR_INVALID);
+    assert_text("there is no device 1; this process can use plain0");
+    std::shared_ptr<DeviceMemory> made;
+    assert_int_equal(rig.domains.find_device("plain", 0, domain), DTRAIN_OK);
+    assert_int_equal(DeviceMemory::allocate(*domain, 100, false, made), DTRAIN_OK);
+    std::memset(const_cast<uint8_t *>(made->begin()), 1, 100);
+}
+
 } // namespace
 
 int main() {
@@ -97,6 +148,8 @@ int main() {
         cmocka_unit_test(test_required),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_memory_that_is_nobodys),
+        cmocka_unit_test(test_registered),
+        cmocka_unit_test(test_devices_by_number),
     };
     return cmocka_run_group_tests_name("domains", tests, nullptr, nullptr);
 }

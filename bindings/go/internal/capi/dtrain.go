@@ -76,10 +76,10 @@ typedef long long swig_type_43;
 typedef long long swig_type_44;
 typedef long long swig_type_45;
 typedef long long swig_type_46;
-typedef _gostring_ swig_type_47;
-typedef long long swig_type_48;
-typedef _gostring_ swig_type_49;
-typedef long long swig_type_50;
+typedef long long swig_type_47;
+typedef _gostring_ swig_type_48;
+typedef long long swig_type_49;
+typedef _gostring_ swig_type_50;
 typedef long long swig_type_51;
 typedef long long swig_type_52;
 typedef long long swig_type_53;
@@ -87,8 +87,8 @@ typedef long long swig_type_54;
 typedef long long swig_type_55;
 typedef long long swig_type_56;
 typedef long long swig_type_57;
-typedef _gostring_ swig_type_58;
-typedef long long swig_type_59;
+typedef long long swig_type_58;
+typedef _gostring_ swig_type_59;
 typedef long long swig_type_60;
 typedef long long swig_type_61;
 typedef long long swig_type_62;
@@ -133,8 +133,8 @@ typedef long long swig_type_100;
 typedef long long swig_type_101;
 typedef long long swig_type_102;
 typedef long long swig_type_103;
-typedef _gostring_ swig_type_104;
-typedef long long swig_type_105;
+typedef long long swig_type_104;
+typedef _gostring_ swig_type_105;
 typedef long long swig_type_106;
 typedef long long swig_type_107;
 typedef long long swig_type_108;
@@ -193,9 +193,9 @@ typedef long long swig_type_160;
 typedef long long swig_type_161;
 typedef long long swig_type_162;
 typedef long long swig_type_163;
-typedef _gostring_ swig_type_164;
+typedef long long swig_type_164;
 typedef _gostring_ swig_type_165;
-typedef long long swig_type_166;
+typedef _gostring_ swig_type_166;
 typedef long long swig_type_167;
 typedef long long swig_type_168;
 typedef long long swig_type_169;
@@ -207,8 +207,8 @@ typedef long long swig_type_174;
 typedef long long swig_type_175;
 typedef long long swig_type_176;
 typedef long long swig_type_177;
-typedef _gostring_ swig_type_178;
-typedef long long swig_type_179;
+typedef long long swig_type_178;
+typedef _gostring_ swig_type_179;
 typedef long long swig_type_180;
 typedef long long swig_type_181;
 typedef long long swig_type_182;
@@ -275,8 +275,8 @@ typedef long long swig_type_242;
 typedef long long swig_type_243;
 typedef long long swig_type_244;
 typedef long long swig_type_245;
-typedef _gostring_ swig_type_246;
-typedef long long swig_type_247;
+typedef long long swig_type_246;
+typedef _gostring_ swig_type_247;
 typedef long long swig_type_248;
 typedef long long swig_type_249;
 typedef long long swig_type_250;
@@ -330,17 +330,18 @@ typedef long long swig_type_297;
 typedef long long swig_type_298;
 typedef long long swig_type_299;
 typedef long long swig_type_300;
-typedef _gostring_ swig_type_301;
-typedef long long swig_type_302;
+typedef long long swig_type_301;
+typedef _gostring_ swig_type_302;
 typedef long long swig_type_303;
 typedef long long swig_type_304;
 typedef long long swig_type_305;
-typedef _gostring_ swig_type_306;
-typedef long long swig_type_307;
-typedef _gostring_ swig_type_308;
-typedef long long swig_type_309;
+typedef long long swig_type_306;
+typedef _gostring_ swig_type_307;
+typedef long long swig_type_308;
+typedef _gostring_ swig_type_309;
 typedef long long swig_type_310;
-typedef _gostring_ swig_type_311;
+typedef long long swig_type_311;
+typedef _gostring_ swig_type_312;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -379,18 +380,19 @@ extern uintptr_t _wrap_new_mem_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_mem_params_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern swig_type_28 _wrap_mem_register_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
 extern swig_type_29 _wrap_mem_alloc_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_30 arg2, uintptr_t arg3);
+extern swig_type_31 _wrap_mem_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
 extern uintptr_t _wrap_mem_address_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_31 _wrap_mem_deregister_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_32 _wrap_cq_create_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_33 _wrap_cq_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern int _wrap_cq_poll_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, swig_type_34 arg4);
+extern swig_type_32 _wrap_mem_deregister_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_33 _wrap_cq_create_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_34 _wrap_cq_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern int _wrap_cq_poll_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, swig_type_35 arg4);
 extern int _wrap_cq_fd_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_35 _wrap_request_test_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_36 _wrap_request_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_37 arg2);
-extern swig_type_38 _wrap_request_cancel_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_39 _wrap_request_start_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
-extern swig_type_40 _wrap_request_result_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_41 _wrap_request_error_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_42 arg3);
+extern swig_type_36 _wrap_request_test_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_37 _wrap_request_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_38 arg2);
+extern swig_type_39 _wrap_request_cancel_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_40 _wrap_request_start_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern swig_type_41 _wrap_request_result_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_42 _wrap_request_error_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_43 arg3);
 extern void _wrap_request_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern swig_intgo _wrap_DTRAIN_NEWCOMER_capi_ca0c96d1add96da1(void);
 extern void _wrap_comm_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -401,20 +403,20 @@ extern void _wrap_comm_params_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int
 extern int _wrap_comm_params_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_comm_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_comm_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_comm_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_43 arg2);
-extern swig_type_44 _wrap_comm_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_comm_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_44 arg2);
+extern swig_type_45 _wrap_comm_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_comm_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_comm_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_45 arg2);
+extern void _wrap_comm_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_46 arg2);
 extern void _wrap_delete_comm_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_46 _wrap_comm_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_47 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_48 _wrap_join_describe_capi_ca0c96d1add96da1(swig_type_49 arg1, uintptr_t arg2, uintptr_t arg3, swig_type_50 arg4);
-extern swig_type_51 _wrap_comm_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_52 _wrap_comm_split_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, int arg3, uintptr_t arg4);
-extern swig_type_53 _wrap_comm_subset_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, uintptr_t arg4);
-extern swig_type_54 _wrap_comm_duplicate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_55 _wrap_comm_create_group_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, int arg4, swig_type_56 arg5, uintptr_t arg6);
-extern swig_type_57 _wrap_comm_abort_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_58 arg2);
-extern swig_type_59 _wrap_comm_shrink_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_47 _wrap_comm_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_48 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_49 _wrap_join_describe_capi_ca0c96d1add96da1(swig_type_50 arg1, uintptr_t arg2, uintptr_t arg3, swig_type_51 arg4);
+extern swig_type_52 _wrap_comm_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_53 _wrap_comm_split_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_54 _wrap_comm_subset_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, uintptr_t arg4);
+extern swig_type_55 _wrap_comm_duplicate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_56 _wrap_comm_create_group_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3, int arg4, swig_type_57 arg5, uintptr_t arg6);
+extern swig_type_58 _wrap_comm_abort_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_59 arg2);
+extern swig_type_60 _wrap_comm_shrink_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_reform_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reform_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reform_params_min_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -423,80 +425,80 @@ extern void _wrap_reform_params_max_size_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern int _wrap_reform_params_max_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reform_params_leaves_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reform_params_leaves_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reform_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_60 arg2);
-extern swig_type_61 _wrap_reform_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reform_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_61 arg2);
+extern swig_type_62 _wrap_reform_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reform_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reform_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_62 _wrap_comm_reform_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_63 _wrap_comm_reform_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
 extern int _wrap_comm_newcomers_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_63 _wrap_comm_changes_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_64 arg3);
+extern swig_type_64 _wrap_comm_changes_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_65 arg3);
 extern int _wrap_comm_rank_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern int _wrap_comm_size_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_65 _wrap_comm_status_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_66 _wrap_comm_status_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern int _wrap_comm_failed_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, int arg3);
-extern swig_type_66 _wrap_dtype_size_capi_ca0c96d1add96da1(int arg1);
-extern swig_type_67 _wrap_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_68 arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_69 _wrap_reduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_70 arg4, int arg5, int arg6, int arg7, uintptr_t arg8);
-extern swig_type_71 _wrap_reduce_scatter_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_72 arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_73 _wrap_reduce_scatterv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_74 _wrap_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_75 arg4, int arg5, uintptr_t arg6);
-extern swig_type_76 _wrap_allgatherv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, uintptr_t arg7);
-extern swig_type_77 _wrap_broadcast_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_78 arg3, int arg4, int arg5, uintptr_t arg6);
-extern swig_type_79 _wrap_gather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_80 arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_81 _wrap_gatherv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, int arg7, uintptr_t arg8);
-extern swig_type_82 _wrap_scatter_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_83 arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_84 _wrap_scatterv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, int arg7, uintptr_t arg8);
-extern swig_type_85 _wrap_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_86 arg4, int arg5, uintptr_t arg6);
-extern swig_type_87 _wrap_alltoallv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6, uintptr_t arg7, int arg8, uintptr_t arg9);
-extern swig_type_88 _wrap_barrier_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_67 _wrap_dtype_size_capi_ca0c96d1add96da1(int arg1);
+extern swig_type_68 _wrap_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_69 arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_70 _wrap_reduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_71 arg4, int arg5, int arg6, int arg7, uintptr_t arg8);
+extern swig_type_72 _wrap_reduce_scatter_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_73 arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_74 _wrap_reduce_scatterv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_75 _wrap_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_76 arg4, int arg5, uintptr_t arg6);
+extern swig_type_77 _wrap_allgatherv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, uintptr_t arg7);
+extern swig_type_78 _wrap_broadcast_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_79 arg3, int arg4, int arg5, uintptr_t arg6);
+extern swig_type_80 _wrap_gather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_81 arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_82 _wrap_gatherv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, int arg7, uintptr_t arg8);
+extern swig_type_83 _wrap_scatter_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_84 arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_85 _wrap_scatterv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, int arg6, int arg7, uintptr_t arg8);
+extern swig_type_86 _wrap_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_87 arg4, int arg5, uintptr_t arg6);
+extern swig_type_88 _wrap_alltoallv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6, uintptr_t arg7, int arg8, uintptr_t arg9);
+extern swig_type_89 _wrap_barrier_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern swig_intgo _wrap_DTRAIN_ANY_RANK_capi_ca0c96d1add96da1(void);
-extern swig_type_89 _wrap_send_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_90 arg3, int arg4, int arg5, int arg6, uintptr_t arg7);
-extern swig_type_91 _wrap_recv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_92 arg3, int arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_90 _wrap_send_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_91 arg3, int arg4, int arg5, int arg6, uintptr_t arg7);
+extern swig_type_92 _wrap_recv_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_93 arg3, int arg4, int arg5, int arg6, uintptr_t arg7);
 extern void _wrap_gradients_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_gradients_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_gradients_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_gradients_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_params_bucket_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_93 arg2);
-extern swig_type_94 _wrap_gradients_params_bucket_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_params_cycle_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_95 arg2);
-extern swig_type_96 _wrap_gradients_params_cycle_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_params_stall_warn_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_97 arg2);
-extern swig_type_98 _wrap_gradients_params_stall_warn_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_params_stall_fail_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_99 arg2);
-extern swig_type_100 _wrap_gradients_params_stall_fail_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_params_bucket_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_94 arg2);
+extern swig_type_95 _wrap_gradients_params_bucket_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_params_cycle_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_96 arg2);
+extern swig_type_97 _wrap_gradients_params_cycle_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_params_stall_warn_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_98 arg2);
+extern swig_type_99 _wrap_gradients_params_stall_warn_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_params_stall_fail_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_100 arg2);
+extern swig_type_101 _wrap_gradients_params_stall_fail_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_gradients_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_gradients_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_101 _wrap_gradients_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_102 _wrap_gradients_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_103 _wrap_gradients_submit_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_104 arg2, uintptr_t arg3, uintptr_t arg4, swig_type_105 arg5, int arg6, int arg7, uintptr_t arg8);
-extern swig_type_106 _wrap_gradients_join_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_102 _wrap_gradients_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_103 _wrap_gradients_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_104 _wrap_gradients_submit_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_105 arg2, uintptr_t arg3, uintptr_t arg4, swig_type_106 arg5, int arg6, int arg7, uintptr_t arg8);
+extern swig_type_107 _wrap_gradients_join_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_gradients_counters_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_gradients_counters_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_gradients_counters_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_gradients_counters_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_cycles_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_107 arg2);
-extern swig_type_108 _wrap_gradients_counters_cycles_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_exchanges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_109 arg2);
-extern swig_type_110 _wrap_gradients_counters_exchanges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_tensors_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_111 arg2);
-extern swig_type_112 _wrap_gradients_counters_tensors_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_buckets_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_113 arg2);
-extern swig_type_114 _wrap_gradients_counters_buckets_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_fused_tensors_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_115 arg2);
-extern swig_type_116 _wrap_gradients_counters_fused_tensors_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_fused_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_117 arg2);
-extern swig_type_118 _wrap_gradients_counters_fused_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_gradients_counters_stalls_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_119 arg2);
-extern swig_type_120 _wrap_gradients_counters_stalls_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_cycles_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_108 arg2);
+extern swig_type_109 _wrap_gradients_counters_cycles_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_exchanges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_110 arg2);
+extern swig_type_111 _wrap_gradients_counters_exchanges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_tensors_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_112 arg2);
+extern swig_type_113 _wrap_gradients_counters_tensors_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_buckets_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_114 arg2);
+extern swig_type_115 _wrap_gradients_counters_buckets_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_fused_tensors_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_116 arg2);
+extern swig_type_117 _wrap_gradients_counters_fused_tensors_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_fused_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_118 arg2);
+extern swig_type_119 _wrap_gradients_counters_fused_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_gradients_counters_stalls_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_120 arg2);
+extern swig_type_121 _wrap_gradients_counters_stalls_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_gradients_counters_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_gradients_counters_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_121 _wrap_gradients_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_122 _wrap_gradients_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_compressor_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_compressor_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_kind_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_compressor_params_kind_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compressor_params_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_122 arg2);
-extern swig_type_123 _wrap_compressor_params_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_123 arg2);
+extern swig_type_124 _wrap_compressor_params_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_dtype_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_compressor_params_dtype_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -505,41 +507,41 @@ extern void _wrap_compressor_params_block_set_capi_ca0c96d1add96da1(uintptr_t ar
 extern int _wrap_compressor_params_block_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_compressor_params_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compressor_params_rows_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_124 arg2);
-extern swig_type_125 _wrap_compressor_params_rows_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compressor_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_126 arg2);
-extern swig_type_127 _wrap_compressor_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_rows_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_125 arg2);
+extern swig_type_126 _wrap_compressor_params_rows_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_127 arg2);
+extern swig_type_128 _wrap_compressor_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_ratio_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_compressor_params_ratio_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compressor_params_matrices_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_compressor_params_matrices_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_128 arg2);
-extern swig_type_129 _wrap_compressor_params_matrix_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_129 arg2);
+extern swig_type_130 _wrap_compressor_params_matrix_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_compressor_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_compressor_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_130 _wrap_compressor_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_131 _wrap_compressor_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_132 _wrap_compressor_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, uintptr_t arg5);
-extern swig_type_133 _wrap_compressor_reset_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_134 arg2);
-extern swig_type_135 _wrap_compression_stats_operations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_136 arg2);
-extern swig_type_137 _wrap_compression_stats_raw_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_138 arg2);
-extern swig_type_139 _wrap_compression_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_131 _wrap_compressor_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_132 _wrap_compressor_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_133 _wrap_compressor_allreduce_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, uintptr_t arg5);
+extern swig_type_134 _wrap_compressor_reset_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_135 arg2);
+extern swig_type_136 _wrap_compression_stats_operations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_137 arg2);
+extern swig_type_138 _wrap_compression_stats_raw_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_139 arg2);
+extern swig_type_140 _wrap_compression_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compression_stats_residual_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_compression_stats_residual_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_compression_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_compression_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_compression_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_compression_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_140 _wrap_compressor_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_141 _wrap_compressor_stats_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_graph_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_kind_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_kind_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_graph_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_141 arg2);
-extern swig_type_142 _wrap_graph_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_graph_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_142 arg2);
+extern swig_type_143 _wrap_graph_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_in_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_graph_params_in_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_graph_params_out_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -554,22 +556,22 @@ extern void _wrap_graph_params_self_weight_set_capi_ca0c96d1add96da1(uintptr_t a
 extern double _wrap_graph_params_self_weight_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_graph_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_graph_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_143 _wrap_graph_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_144 _wrap_graph_create_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_graph_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern int _wrap_graph_neighbors_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, int arg5);
-extern swig_type_144 _wrap_graph_self_weight_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_145 _wrap_graph_spectral_gap_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_146 _wrap_neighbor_average_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_147 arg4, int arg5, uintptr_t arg6);
-extern swig_type_148 _wrap_neighbor_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_149 arg4, int arg5, uintptr_t arg6);
-extern swig_type_150 _wrap_neighbor_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_151 arg4, int arg5, uintptr_t arg6);
+extern swig_type_145 _wrap_graph_self_weight_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_146 _wrap_graph_spectral_gap_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_147 _wrap_neighbor_average_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_148 arg4, int arg5, uintptr_t arg6);
+extern swig_type_149 _wrap_neighbor_allgather_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_150 arg4, int arg5, uintptr_t arg6);
+extern swig_type_151 _wrap_neighbor_alltoall_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_152 arg4, int arg5, uintptr_t arg6);
 extern void _wrap_segment_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_segment_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_rule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_segment_rule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_segment_first_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_152 arg2);
-extern swig_type_153 _wrap_segment_first_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_154 arg2);
-extern swig_type_155 _wrap_segment_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_first_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_153 arg2);
+extern swig_type_154 _wrap_segment_first_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_155 arg2);
+extern swig_type_156 _wrap_segment_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_learning_rate_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_segment_learning_rate_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_momentum_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
@@ -608,8 +610,8 @@ extern void _wrap_table_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t a
 extern int _wrap_table_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_dtype_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_dtype_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_156 arg2);
-extern swig_type_157 _wrap_table_params_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_157 arg2);
+extern swig_type_158 _wrap_table_params_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_rule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_rule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_consistency_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -630,8 +632,8 @@ extern void _wrap_table_params_epsilon_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern double _wrap_table_params_epsilon_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_initial_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_initial_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_row_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_158 arg2);
-extern swig_type_159 _wrap_table_params_row_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_row_length_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_159 arg2);
+extern swig_type_160 _wrap_table_params_row_length_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_rho_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_rho_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_clip_value_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
@@ -656,12 +658,12 @@ extern void _wrap_table_params_distribution_set_capi_ca0c96d1add96da1(uintptr_t 
 extern int _wrap_table_params_distribution_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_spread_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_spread_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
-extern swig_type_161 _wrap_table_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_162 arg2);
-extern swig_type_163 _wrap_table_params_max_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_function_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_164 arg2);
-extern swig_type_165 _wrap_table_params_function_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_seed_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_161 arg2);
+extern swig_type_162 _wrap_table_params_seed_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_163 arg2);
+extern swig_type_164 _wrap_table_params_max_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_function_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_165 arg2);
+extern swig_type_166 _wrap_table_params_function_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_segments_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_table_params_segments_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_segment_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -680,12 +682,12 @@ extern void _wrap_table_params_placement_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern int _wrap_table_params_placement_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_virtual_nodes_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_virtual_nodes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_166 arg2);
-extern swig_type_167 _wrap_table_params_placement_block_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_key_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_168 arg2);
-extern swig_type_169 _wrap_table_params_key_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_170 arg2);
-extern swig_type_171 _wrap_table_params_split_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_167 arg2);
+extern swig_type_168 _wrap_table_params_placement_block_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_key_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_169 arg2);
+extern swig_type_170 _wrap_table_params_key_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_171 arg2);
+extern swig_type_172 _wrap_table_params_split_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_weights_set_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_table_params_weights_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_weight_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -702,69 +704,69 @@ extern void _wrap_table_params_mean_over_set_capi_ca0c96d1add96da1(uintptr_t arg
 extern int _wrap_table_params_mean_over_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_schedule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_schedule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_172 arg2);
-extern swig_type_173 _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_174 arg2);
-extern swig_type_175 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_173 arg2);
+extern swig_type_174 _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_175 arg2);
+extern swig_type_176 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_decay_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_176 arg2);
+extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_177 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_177 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_178 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_179 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_180 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_181 arg2, swig_type_182 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_183 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_184 arg2, swig_type_185 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_186 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_187 arg2, swig_type_188 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_189 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_192 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
-extern swig_type_193 _wrap_table_set_updates_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_194 arg2, uintptr_t arg3);
-extern swig_type_195 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_196 arg3, uintptr_t arg4);
+extern swig_type_178 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_179 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_180 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_181 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_184 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_187 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_188 arg2, swig_type_189 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_190 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_191 arg2, swig_type_192 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_193 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
+extern swig_type_194 _wrap_table_set_updates_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_195 arg2, uintptr_t arg3);
+extern swig_type_196 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_197 arg3, uintptr_t arg4);
 extern void _wrap_table_server_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_197 arg2);
-extern swig_type_198 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_199 arg2);
-extern swig_type_200 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_198 arg2);
+extern swig_type_199 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_200 arg2);
+extern swig_type_201 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_share_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_server_share_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_server_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_server_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_201 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_202 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_203 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_204 arg3, swig_type_205 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_206 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_207 arg3, swig_type_208 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_209 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_210 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_211 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_212 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_213 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_214 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_215 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_216 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_217 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_218 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_219 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_220 arg3, uintptr_t arg4);
-extern swig_type_221 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_222 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_223 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_224 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_225 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_226 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
-extern swig_type_227 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_228 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_202 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_203 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_204 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_205 arg3, swig_type_206 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_207 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_208 arg3, swig_type_209 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_210 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_211 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_212 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_213 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_214 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_215 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_216 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_217 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_218 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_219 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_220 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_221 arg3, uintptr_t arg4);
+extern swig_type_222 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_223 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_224 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_225 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_226 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_227 _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, int arg4, double arg5, uintptr_t arg6);
+extern swig_type_228 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_229 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_checkpoint_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_checkpoint_params_every_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_every_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_229 arg2);
-extern swig_type_230 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_231 arg2);
-extern swig_type_232 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_230 arg2);
+extern swig_type_231 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_232 arg2);
+extern swig_type_233 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_checkpoint_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_checkpoint_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_233 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_234 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_235 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_236 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_237 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_238 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_239 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_240 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_241 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_234 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_235 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_236 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_237 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_238 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_239 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_240 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_241 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_242 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -773,74 +775,74 @@ extern void _wrap_server_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern int _wrap_server_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_index_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_index_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
-extern swig_type_243 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_243 arg2);
+extern swig_type_244 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_server_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2);
+extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_245 arg2);
 extern void _wrap_delete_server_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_245 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_247 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
-extern swig_type_249 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_250 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_246 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_248 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
+extern swig_type_250 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_251 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
 extern void _wrap_device_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
-extern swig_type_252 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
-extern swig_type_254 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
-extern swig_type_256 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
-extern swig_type_258 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_259 arg2);
-extern swig_type_260 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
-extern swig_type_262 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
-extern swig_type_264 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_265 arg2);
-extern swig_type_266 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_267 arg2);
-extern swig_type_268 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
+extern swig_type_253 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_254 arg2);
+extern swig_type_255 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_256 arg2);
+extern swig_type_257 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
+extern swig_type_259 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_260 arg2);
+extern swig_type_261 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_262 arg2);
+extern swig_type_263 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_264 arg2);
+extern swig_type_265 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
+extern swig_type_267 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
+extern swig_type_269 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_269 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_270 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
-extern swig_type_271 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
-extern swig_type_273 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
-extern swig_type_275 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
-extern swig_type_277 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
-extern swig_type_279 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_280 arg2);
-extern swig_type_281 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
-extern swig_type_283 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
-extern swig_type_285 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
-extern swig_type_287 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_271 arg2);
+extern swig_type_272 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_273 arg2);
+extern swig_type_274 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_275 arg2);
+extern swig_type_276 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_277 arg2);
+extern swig_type_278 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_279 arg2);
+extern swig_type_280 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_281 arg2);
+extern swig_type_282 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_283 arg2);
+extern swig_type_284 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_285 arg2);
+extern swig_type_286 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_287 arg2);
+extern swig_type_288 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_288 arg2);
-extern swig_type_289 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_290 arg2);
-extern swig_type_291 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_289 arg2);
+extern swig_type_290 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_291 arg2);
+extern swig_type_292 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_292 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_293 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_294 arg3);
+extern swig_type_293 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_294 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_295 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -849,21 +851,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_295 arg2);
-extern swig_type_296 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_296 arg2);
+extern swig_type_297 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_297 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_298 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_299 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_298 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_299 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_300 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_300 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_301 arg1, uintptr_t arg2);
-extern swig_type_302 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_303 arg3);
-extern swig_type_304 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_305 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_306 arg2);
-extern swig_type_307 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_308 arg2);
-extern swig_type_309 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_310 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_311 arg2);
+extern swig_type_301 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_302 arg1, uintptr_t arg2);
+extern swig_type_303 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_304 arg3);
+extern swig_type_305 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_306 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_307 arg2);
+extern swig_type_308 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_309 arg2);
+extern swig_type_310 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_311 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_312 arg2);
 #undef intgo
 */
 import "C"
@@ -1271,6 +1273,19 @@ func Mem_alloc(arg1 uintptr, arg2 uint64, arg3 unsafe.Pointer) (_swig_ret *Failu
 	return swig_r_1
 }
 
+func Mem_create(arg1 uintptr, arg2 uintptr, arg3 unsafe.Pointer) (_swig_ret *Failure) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = address(arg3)
+	swig_r = (uint64)(C._wrap_mem_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	runtime.KeepAlive(arg3)
+	var swig_r_1 *Failure
+	swig_r_1 = failure(swig_r)
+	return swig_r_1
+}
+
 func Mem_address(arg1 uintptr) (_swig_ret unsafe.Pointer) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
@@ -1318,7 +1333,7 @@ func Cq_poll(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint32, arg4 int64) (_swig_
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_cq_poll_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.int(_swig_i_2), C.swig_type_34(_swig_i_3)))
+	swig_r = (int32)(C._wrap_cq_poll_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.int(_swig_i_2), C.swig_type_35(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -1343,7 +1358,7 @@ func Request_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_request_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_37(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_request_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_38(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -1388,7 +1403,7 @@ func Request_error(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_request_error_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_42(_swig_i_2)))
+	swig_r = (int64)(C._wrap_request_error_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_43(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -1474,7 +1489,7 @@ func (arg1 SwigcptrComm_params) GetServers() (_swig_ret int32) {
 func (arg1 SwigcptrComm_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_comm_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_43(_swig_i_1))
+	C._wrap_comm_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_44(_swig_i_1))
 }
 
 func (arg1 SwigcptrComm_params) GetTimeout_ns() (_swig_ret int64) {
@@ -1493,7 +1508,7 @@ func NewComm_params() (_swig_ret Comm_params) {
 func (arg1 SwigcptrComm_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_comm_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_45(_swig_i_1))
+	C._wrap_comm_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_46(_swig_i_1))
 }
 
 func DeleteComm_params(arg1 Comm_params) {
@@ -1524,7 +1539,7 @@ func Comm_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer) (
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_comm_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_comm_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -1541,7 +1556,7 @@ func Join_describe(arg1 string, arg2 uintptr, arg3 unsafe.Pointer, arg4 int64) (
 	var _swig_i_2 uintptr
 	_swig_i_2 = address(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int64)(C._wrap_join_describe_capi_ca0c96d1add96da1(*(*C.swig_type_49)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_50(_swig_i_3)))
+	swig_r = (int64)(C._wrap_join_describe_capi_ca0c96d1add96da1(*(*C.swig_type_50)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_51(_swig_i_3)))
 	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -1610,7 +1625,7 @@ func Comm_create_group(arg1 uintptr, arg2 unsafe.Pointer, arg3 int32, arg4 int32
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(arg6)
-	swig_r = (uint64)(C._wrap_comm_create_group_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.int(_swig_i_2), C.int(_swig_i_3), C.swig_type_56(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_comm_create_group_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.int(_swig_i_2), C.int(_swig_i_3), C.swig_type_57(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -1622,7 +1637,7 @@ func Comm_abort(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_abort_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_abort_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1707,7 +1722,7 @@ func (arg1 SwigcptrReform_params) GetLeaves() (_swig_ret int32) {
 func (arg1 SwigcptrReform_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reform_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_60(_swig_i_1))
+	C._wrap_reform_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1))
 }
 
 func (arg1 SwigcptrReform_params) GetTimeout_ns() (_swig_ret int64) {
@@ -1769,7 +1784,7 @@ func Comm_changes(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_comm_changes_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_64(_swig_i_2)))
+	swig_r = (int64)(C._wrap_comm_changes_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_65(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -1827,7 +1842,7 @@ func Allreduce(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_allreduce_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_68(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_allreduce_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_69(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg7)
@@ -1849,7 +1864,7 @@ func Reduce(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint64,
 	_swig_i_6 := arg7
 	var _swig_i_7 uintptr
 	_swig_i_7 = address(unsafe.Pointer(arg8))
-	swig_r = (uint64)(C._wrap_reduce_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_70(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.int(_swig_i_6), C.uintptr_t(_swig_i_7)))
+	swig_r = (uint64)(C._wrap_reduce_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_71(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.int(_swig_i_6), C.uintptr_t(_swig_i_7)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg8)
@@ -1870,7 +1885,7 @@ func Reduce_scatter(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_reduce_scatter_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_72(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_reduce_scatter_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_73(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg7)
@@ -1913,7 +1928,7 @@ func Allgather(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_75(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_76(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -1957,7 +1972,7 @@ func Broadcast(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 uint32, arg5
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_broadcast_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_78(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_broadcast_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_79(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -1977,7 +1992,7 @@ func Gather(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint64,
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_gather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_80(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_gather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_81(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg7)
@@ -2024,7 +2039,7 @@ func Scatter(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint64
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_scatter_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_83(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_scatter_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_84(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg7)
@@ -2070,7 +2085,7 @@ func Alltoall(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, arg4 uint6
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_86(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_87(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -2141,7 +2156,7 @@ func Send(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 uint32, arg5 int3
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_send_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_90(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_send_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_91(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg7)
 	var swig_r_1 *Failure
@@ -2160,7 +2175,7 @@ func Recv(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 uint32, arg5 int3
 	_swig_i_5 := arg6
 	var _swig_i_6 uintptr
 	_swig_i_6 = address(unsafe.Pointer(arg7))
-	swig_r = (uint64)(C._wrap_recv_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_92(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	swig_r = (uint64)(C._wrap_recv_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_93(_swig_i_2), C.int(_swig_i_3), C.int(_swig_i_4), C.int(_swig_i_5), C.uintptr_t(_swig_i_6)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg7)
 	var swig_r_1 *Failure
@@ -2206,7 +2221,7 @@ func (arg1 SwigcptrGradients_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrGradients_params) SetBucket_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_params_bucket_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_93(_swig_i_1))
+	C._wrap_gradients_params_bucket_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_94(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_params) GetBucket_bytes() (_swig_ret uint64) {
@@ -2219,7 +2234,7 @@ func (arg1 SwigcptrGradients_params) GetBucket_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_params) SetCycle_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_params_cycle_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_95(_swig_i_1))
+	C._wrap_gradients_params_cycle_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_96(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_params) GetCycle_ns() (_swig_ret int64) {
@@ -2232,7 +2247,7 @@ func (arg1 SwigcptrGradients_params) GetCycle_ns() (_swig_ret int64) {
 func (arg1 SwigcptrGradients_params) SetStall_warn_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_params_stall_warn_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_97(_swig_i_1))
+	C._wrap_gradients_params_stall_warn_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_98(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_params) GetStall_warn_ns() (_swig_ret int64) {
@@ -2245,7 +2260,7 @@ func (arg1 SwigcptrGradients_params) GetStall_warn_ns() (_swig_ret int64) {
 func (arg1 SwigcptrGradients_params) SetStall_fail_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_params_stall_fail_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_99(_swig_i_1))
+	C._wrap_gradients_params_stall_fail_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_100(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_params) GetStall_fail_ns() (_swig_ret int64) {
@@ -2318,7 +2333,7 @@ func Gradients_submit(arg1 uintptr, arg2 string, arg3 unsafe.Pointer, arg4 unsaf
 	_swig_i_6 := arg7
 	var _swig_i_7 uintptr
 	_swig_i_7 = address(unsafe.Pointer(arg8))
-	swig_r = (uint64)(C._wrap_gradients_submit_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_105(_swig_i_4), C.int(_swig_i_5), C.int(_swig_i_6), C.uintptr_t(_swig_i_7)))
+	swig_r = (uint64)(C._wrap_gradients_submit_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_106(_swig_i_4), C.int(_swig_i_5), C.int(_swig_i_6), C.uintptr_t(_swig_i_7)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg8)
@@ -2380,7 +2395,7 @@ func (arg1 SwigcptrGradients_counters) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrGradients_counters) SetCycles(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_cycles_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_107(_swig_i_1))
+	C._wrap_gradients_counters_cycles_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_108(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetCycles() (_swig_ret uint64) {
@@ -2393,7 +2408,7 @@ func (arg1 SwigcptrGradients_counters) GetCycles() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetExchanges(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_exchanges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_109(_swig_i_1))
+	C._wrap_gradients_counters_exchanges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_110(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetExchanges() (_swig_ret uint64) {
@@ -2406,7 +2421,7 @@ func (arg1 SwigcptrGradients_counters) GetExchanges() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetTensors(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_tensors_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1))
+	C._wrap_gradients_counters_tensors_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_112(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetTensors() (_swig_ret uint64) {
@@ -2419,7 +2434,7 @@ func (arg1 SwigcptrGradients_counters) GetTensors() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetBuckets(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_buckets_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_113(_swig_i_1))
+	C._wrap_gradients_counters_buckets_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_114(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetBuckets() (_swig_ret uint64) {
@@ -2432,7 +2447,7 @@ func (arg1 SwigcptrGradients_counters) GetBuckets() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetFused_tensors(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_fused_tensors_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_115(_swig_i_1))
+	C._wrap_gradients_counters_fused_tensors_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_116(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetFused_tensors() (_swig_ret uint64) {
@@ -2445,7 +2460,7 @@ func (arg1 SwigcptrGradients_counters) GetFused_tensors() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetFused_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_fused_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_117(_swig_i_1))
+	C._wrap_gradients_counters_fused_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_118(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetFused_bytes() (_swig_ret uint64) {
@@ -2458,7 +2473,7 @@ func (arg1 SwigcptrGradients_counters) GetFused_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrGradients_counters) SetStalls(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_gradients_counters_stalls_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_119(_swig_i_1))
+	C._wrap_gradients_counters_stalls_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_120(_swig_i_1))
 }
 
 func (arg1 SwigcptrGradients_counters) GetStalls() (_swig_ret uint64) {
@@ -2553,7 +2568,7 @@ func (arg1 SwigcptrCompressor_params) GetKind() (_swig_ret uint32) {
 func (arg1 SwigcptrCompressor_params) SetCount(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compressor_params_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_122(_swig_i_1))
+	C._wrap_compressor_params_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_123(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompressor_params) GetCount() (_swig_ret uint64) {
@@ -2618,7 +2633,7 @@ func (arg1 SwigcptrCompressor_params) GetRank() (_swig_ret uint32) {
 func (arg1 SwigcptrCompressor_params) SetRows(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compressor_params_rows_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_124(_swig_i_1))
+	C._wrap_compressor_params_rows_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_125(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompressor_params) GetRows() (_swig_ret uint64) {
@@ -2631,7 +2646,7 @@ func (arg1 SwigcptrCompressor_params) GetRows() (_swig_ret uint64) {
 func (arg1 SwigcptrCompressor_params) SetSeed(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compressor_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1))
+	C._wrap_compressor_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompressor_params) GetSeed() (_swig_ret uint64) {
@@ -2674,7 +2689,7 @@ func (arg1 SwigcptrCompressor_params) GetMatrices() (_swig_ret unsafe.Pointer) {
 func (arg1 SwigcptrCompressor_params) SetMatrix_count(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_128(_swig_i_1))
+	C._wrap_compressor_params_matrix_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompressor_params) GetMatrix_count() (_swig_ret uint64) {
@@ -2786,7 +2801,7 @@ func (p SwigcptrCompression_stats) SwigIsCompression_stats() {
 func (arg1 SwigcptrCompression_stats) SetOperations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1))
+	C._wrap_compression_stats_operations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_135(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetOperations() (_swig_ret uint64) {
@@ -2799,7 +2814,7 @@ func (arg1 SwigcptrCompression_stats) GetOperations() (_swig_ret uint64) {
 func (arg1 SwigcptrCompression_stats) SetRaw_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1))
+	C._wrap_compression_stats_raw_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_137(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetRaw_bytes() (_swig_ret uint64) {
@@ -2812,7 +2827,7 @@ func (arg1 SwigcptrCompression_stats) GetRaw_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrCompression_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1))
+	C._wrap_compression_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_139(_swig_i_1))
 }
 
 func (arg1 SwigcptrCompression_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -2925,7 +2940,7 @@ func (arg1 SwigcptrGraph_params) GetKind() (_swig_ret uint32) {
 func (arg1 SwigcptrGraph_params) SetFlags(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_graph_params_flags_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_141(_swig_i_1))
+	C._wrap_graph_params_flags_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_142(_swig_i_1))
 }
 
 func (arg1 SwigcptrGraph_params) GetFlags() (_swig_ret uint64) {
@@ -3127,7 +3142,7 @@ func Neighbor_average(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, ar
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_average_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_147(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_average_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_148(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3147,7 +3162,7 @@ func Neighbor_allgather(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, 
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_149(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_allgather_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_150(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3167,7 +3182,7 @@ func Neighbor_alltoall(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, a
 	_swig_i_4 := arg5
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_neighbor_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_151(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_neighbor_alltoall_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_152(_swig_i_3), C.int(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg6)
@@ -3226,7 +3241,7 @@ func (arg1 SwigcptrSegment) GetRule() (_swig_ret uint32) {
 func (arg1 SwigcptrSegment) SetFirst(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_segment_first_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1))
+	C._wrap_segment_first_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_153(_swig_i_1))
 }
 
 func (arg1 SwigcptrSegment) GetFirst() (_swig_ret uint64) {
@@ -3239,7 +3254,7 @@ func (arg1 SwigcptrSegment) GetFirst() (_swig_ret uint64) {
 func (arg1 SwigcptrSegment) SetCount(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_segment_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_154(_swig_i_1))
+	C._wrap_segment_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_155(_swig_i_1))
 }
 
 func (arg1 SwigcptrSegment) GetCount() (_swig_ret uint64) {
@@ -3551,7 +3566,7 @@ func (arg1 SwigcptrTable_params) GetDtype() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetLength(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_156(_swig_i_1))
+	C._wrap_table_params_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_157(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetLength() (_swig_ret uint64) {
@@ -3694,7 +3709,7 @@ func (arg1 SwigcptrTable_params) GetInitial() (_swig_ret float64) {
 func (arg1 SwigcptrTable_params) SetRow_length(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_row_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_158(_swig_i_1))
+	C._wrap_table_params_row_length_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_159(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetRow_length() (_swig_ret uint64) {
@@ -3863,7 +3878,7 @@ func (arg1 SwigcptrTable_params) GetSpread() (_swig_ret float64) {
 func (arg1 SwigcptrTable_params) SetSeed(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_160(_swig_i_1))
+	C._wrap_table_params_seed_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_161(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetSeed() (_swig_ret uint64) {
@@ -3876,7 +3891,7 @@ func (arg1 SwigcptrTable_params) GetSeed() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetMax_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_162(_swig_i_1))
+	C._wrap_table_params_max_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_163(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetMax_bytes() (_swig_ret uint64) {
@@ -3889,7 +3904,7 @@ func (arg1 SwigcptrTable_params) GetMax_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetFunction(arg2 string) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_function_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
+	C._wrap_table_params_function_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -4025,7 +4040,7 @@ func (arg1 SwigcptrTable_params) GetVirtual_nodes() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetPlacement_block(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_166(_swig_i_1))
+	C._wrap_table_params_placement_block_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_167(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetPlacement_block() (_swig_ret uint64) {
@@ -4038,7 +4053,7 @@ func (arg1 SwigcptrTable_params) GetPlacement_block() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetKey_count(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_key_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1))
+	C._wrap_table_params_key_count_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_169(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetKey_count() (_swig_ret uint64) {
@@ -4051,7 +4066,7 @@ func (arg1 SwigcptrTable_params) GetKey_count() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetSplit_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1))
+	C._wrap_table_params_split_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_171(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetSplit_bytes() (_swig_ret uint64) {
@@ -4172,7 +4187,7 @@ func (arg1 SwigcptrTable_params) GetSchedule() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_params) SetWarmup_steps(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_172(_swig_i_1))
+	C._wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetWarmup_steps() (_swig_ret uint64) {
@@ -4185,7 +4200,7 @@ func (arg1 SwigcptrTable_params) GetWarmup_steps() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_params) SetDecay_steps(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_174(_swig_i_1))
+	C._wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_175(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_params) GetDecay_steps() (_swig_ret uint64) {
@@ -4217,7 +4232,7 @@ func NewTable_params() (_swig_ret Table_params) {
 func (arg1 SwigcptrTable_params) Set_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1))
+	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_177(_swig_i_1))
 }
 
 func DeleteTable_params(arg1 Table_params) {
@@ -4342,7 +4357,7 @@ func Table_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer) 
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -4370,7 +4385,7 @@ func Table_push(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_182(_swig_i_1), C.swig_type_183(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4387,7 +4402,7 @@ func Table_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_184(_swig_i_1), C.swig_type_185(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_185(_swig_i_1), C.swig_type_186(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4406,7 +4421,7 @@ func Table_push_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.swig_type_188(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_188(_swig_i_1), C.swig_type_189(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4424,7 +4439,7 @@ func Table_set(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg5
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_190(_swig_i_1), C.swig_type_191(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_191(_swig_i_1), C.swig_type_192(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4451,7 +4466,7 @@ func Table_set_updates(arg1 uintptr, arg2 uint64, arg3 *Call) (_swig_ret *Failur
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = address(unsafe.Pointer(arg3))
-	swig_r = (uint64)(C._wrap_table_set_updates_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_194(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_table_set_updates_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -4466,7 +4481,7 @@ func Table_locate(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.Po
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_196(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_197(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4512,7 +4527,7 @@ func (arg1 SwigcptrTable_server) GetRank() (_swig_ret int32) {
 func (arg1 SwigcptrTable_server) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_197(_swig_i_1))
+	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_198(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
@@ -4525,7 +4540,7 @@ func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_server) SetRanges(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_199(_swig_i_1))
+	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_200(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetRanges() (_swig_ret uint64) {
@@ -4614,7 +4629,7 @@ func Table_pull_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_204(_swig_i_2), C.swig_type_205(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_205(_swig_i_2), C.swig_type_206(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4632,7 +4647,7 @@ func Table_set_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_207(_swig_i_2), C.swig_type_208(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_208(_swig_i_2), C.swig_type_209(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4674,7 +4689,7 @@ func Table_push_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_212(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_213(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4693,7 +4708,7 @@ func Table_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_214(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_215(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4714,7 +4729,7 @@ func Table_push_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_216(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_217(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4734,7 +4749,7 @@ func Table_set_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_218(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_219(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4751,7 +4766,7 @@ func Table_erase_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 *Call
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(unsafe.Pointer(arg4))
-	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_220(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_221(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4785,7 +4800,7 @@ func Table_pull_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_223(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_224(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4805,7 +4820,7 @@ func Table_set_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_225(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_226(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4900,7 +4915,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_steps() (_swig_ret uint32) {
 func (arg1 SwigcptrCheckpoint_params) SetEvery_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_229(_swig_i_1))
+	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_230(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
@@ -4913,7 +4928,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
 func (arg1 SwigcptrCheckpoint_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_231(_swig_i_1))
+	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_232(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4956,7 +4971,7 @@ func Checkpoint_save(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_234(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_235(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4973,7 +4988,7 @@ func Checkpoint_restore(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uint
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_236(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_237(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -5002,7 +5017,7 @@ func Checkpoint_wait(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_239(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_240(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -5097,7 +5112,7 @@ func (arg1 SwigcptrServer_params) GetIndex() (_swig_ret int32) {
 func (arg1 SwigcptrServer_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
+	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_243(_swig_i_1))
 }
 
 func (arg1 SwigcptrServer_params) GetTimeout_ns() (_swig_ret int64) {
@@ -5116,7 +5131,7 @@ func NewServer_params() (_swig_ret Server_params) {
 func (arg1 SwigcptrServer_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1))
+	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_245(_swig_i_1))
 }
 
 func DeleteServer_params(arg1 Server_params) {
@@ -5147,7 +5162,7 @@ func Server_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer)
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -5161,7 +5176,7 @@ func Server_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -5228,7 +5243,7 @@ func (arg1 SwigcptrDevice_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrDevice_stats) SetCopied(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
+	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
@@ -5241,7 +5256,7 @@ func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetIn_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
+	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
@@ -5254,7 +5269,7 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
@@ -5267,7 +5282,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
@@ -5280,7 +5295,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1))
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_260(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
@@ -5293,7 +5308,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
@@ -5306,7 +5321,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
@@ -5319,7 +5334,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_265(_swig_i_1))
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
@@ -5332,7 +5347,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_267(_swig_i_1))
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
@@ -5431,7 +5446,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -5444,7 +5459,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_273(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -5457,7 +5472,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_275(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -5470,7 +5485,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_277(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -5483,7 +5498,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_279(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -5496,7 +5511,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_281(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -5509,7 +5524,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_283(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -5522,7 +5537,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_285(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -5535,7 +5550,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_287(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -5574,7 +5589,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_288(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_289(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -5587,7 +5602,7 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_290(_swig_i_1))
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_291(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
@@ -5660,7 +5675,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_294(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_295(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5729,7 +5744,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_295(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_296(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5813,7 +5828,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_301)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_302)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5829,7 +5844,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_303(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_304(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5849,7 +5864,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_307)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5862,7 +5877,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_308)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5884,7 +5899,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

@@ -829,6 +829,23 @@ long long _wrap_mem_alloc_capi_ca0c96d1add96da1(dtrain_context_t *_swig_go_0, lo
 }
 
 
+long long _wrap_mem_create_capi_ca0c96d1add96da1(dtrain_context_t *_swig_go_0, dtrain_mem_params_t *_swig_go_1, dtrain_mem_t **_swig_go_2) {
+  dtrain_context_t *arg1 = (dtrain_context_t *) 0 ;
+  dtrain_mem_params_t *arg2 = (dtrain_mem_params_t *) 0 ;
+  dtrain_mem_t **arg3 = (dtrain_mem_t **) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_context_t **)&_swig_go_0; 
+  arg2 = *(dtrain_mem_params_t **)&_swig_go_1; 
+  arg3 = *(dtrain_mem_t ***)&_swig_go_2; 
+  
+  result = (dtrain_status_t)dtrain_mem_create(arg1,(struct dtrain_mem_params const *)arg2,arg3);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
 void *_wrap_mem_address_capi_ca0c96d1add96da1(dtrain_mem_t *_swig_go_0) {
   dtrain_mem_t *arg1 = (dtrain_mem_t *) 0 ;
   void *result = 0 ;
