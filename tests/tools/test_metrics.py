@@ -25,8 +25,9 @@ SERVER = os.path.join(sys.argv.pop(1), "dtrain-server")
 LIMIT = 60  # seconds; nothing here takes so long
 
 
-def scrape(url):
-    with urllib.request.urlopen(url, timeout=LIMIT) as response:
+def scrape(url, **headers):
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=LIMIT) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return response.read().decode()
 
@@ -126,12 +127,14 @@ def breaks(text):
 
 
 class Metrics(unittest.TestCase):
+    options = ()
+
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         rendezvous = f"file://{self.folder.name}/job"
         self.server = subprocess.Popen(
             [SERVER, "--rendezvous", rendezvous, "--workers", "1", "--servers", "1", "--index", "0",
-             "--metrics", "0"], stdout=subprocess.PIPE, text=True)
+             "--metrics", "0", *self.options], stdout=subprocess.PIPE, text=True)
         self.job = tables.Job(LIBRARY, environment={
             "DTRAIN_RENDEZVOUS": rendezvous, "DTRAIN_RANK": "0", "DTRAIN_SIZE": "1",
             "DTRAIN_SERVERS": "1"})
@@ -186,6 +189,53 @@ class Metrics(unittest.TestCase):
                                     capture_output=True, text=True, timeout=LIMIT, check=False)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(f"--metrics {address}:", result.stderr)
+
+
+class WithToken(unittest.TestCase):
+    TOKEN = "a-token_of.letters~and/digits+0=="
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = pathlib.Path(self.folder.name, "token")
+
+    def write(self, text, mode=0o600):
+        self.file.write_text(text, encoding="ascii")
+        self.file.chmod(mode)
+
+    def test_who_has_it_is_answered(self):
+        self.write(self.TOKEN + "\nanother line\n")
+        job = type("Job", (Metrics,), {"options": ("--metrics-token", self.file)})("test_counts")
+        job.setUp()
+        try:
+            for right in f"Bearer {self.TOKEN}", f"bearer  {self.TOKEN}":
+                parse(scrape(job.url, Authorization=right))
+            wrong = ({}, {"Authorization": self.TOKEN}, {"Authorization": f"Basic {self.TOKEN}"},
+                     {"Authorization": f"Bearer {self.TOKEN}x"}, {"Authorization": f"Bearer {self.TOKEN[:-1]}"},
+                     {"Authorization": "Bearer "}, {"Authorization": "Bearer another line"},
+                     {"X-Authorization": f"Bearer {self.TOKEN}"})
+            for headers in wrong:
+                for path in "metrics", "other":
+                    with self.subTest(headers, path=path), self.assertRaises(urllib.error.HTTPError) as refused:
+                        scrape(job.url.replace("metrics", path), **headers)
+                    self.assertEqual(refused.exception.code, 401)
+                    self.assertEqual(refused.exception.headers["WWW-Authenticate"], "Bearer")
+                    refused.exception.close()
+        finally:
+            job.tearDown()
+
+    def test_a_bad_file_is_named(self):
+        cases = (("word\n", 0o644, "chmod 600"), ("\n", 0o600, "empty"), ("", 0o600, "empty"),
+                 ("x" * 1024, 0o600, "longer than 1023"), (None, 0, "No such file"))
+        for text, mode, why in cases:
+            self.file.unlink(missing_ok=True)
+            if text is not None:
+                self.write(text, mode)
+            result = subprocess.run([SERVER, "--metrics", "0", "--metrics-token", self.file],
+                                    capture_output=True, text=True, timeout=LIMIT, check=False)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(f"--metrics-token {self.file}: ", result.stderr)
+            self.assertIn(why, result.stderr)
 
 
 if __name__ == "__main__":

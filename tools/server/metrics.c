@@ -74,20 +74,22 @@ static char *metrics_text(dtrain_server_t *server, size_t *length_p) {
 }
 
 static void answer(const struct metrics *metrics, int fd) {
-    char head[MOST_REQUEST + 1], line[160];
+    char head[MOST_REQUEST + 1], line[200];
     int64_t deadline_ms = now_ms() + PATIENCE_MS;
     if (read_head(metrics, fd, head, deadline_ms) != 0) return;
     size_t length = 0;
+    int admitted = token_fits(&metrics->token, head);
     int known = strncmp(head, "GET /metrics ", 13) == 0 || strncmp(head, "GET /metrics?", 13) == 0;
-    char *text = known ? metrics_text(metrics->server, &length) : NULL;
-    const char *status = text != NULL                    ? "200 OK"
+    char *text = admitted && known ? metrics_text(metrics->server, &length) : NULL;
+    const char *status = !admitted                       ? "401 Unauthorized"
+                         : text != NULL                  ? "200 OK"
                          : known                         ? "503 Service Unavailable"
                          : strncmp(head, "GET ", 4) == 0 ? "404 Not Found"
                                                          : "400 Bad Request";
     int written = snprintf(line, sizeof line,
                            "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n"
-                           "Content-Length: %zu\r\nConnection: close\r\n\r\n",
-                           status, length);
+                           "Content-Length: %zu\r\n%sConnection: close\r\n\r\n",
+                           status, length, admitted ? "" : "WWW-Authenticate: Bearer\r\n");
     send_all(metrics, fd, line, (size_t)written, deadline_ms);
     if (text != NULL) send_all(metrics, fd, text, length, deadline_ms);
     free(text);

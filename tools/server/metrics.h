@@ -3,6 +3,7 @@
 #ifndef DTRAIN_SERVER_METRICS_H
 #define DTRAIN_SERVER_METRICS_H
 #include "dtrain.h"
+#include "token.h"
 
 #include <pthread.h>
 
@@ -12,6 +13,7 @@ struct metrics {
     dtrain_server_t *server;
     int listener, stop; /* -1: not open; stop: an eventfd */
     int started;
+    struct token token; /* that requests must have */
     pthread_t thread;
 };
 
