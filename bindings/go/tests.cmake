@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 function(go_test name)
     add_test(NAME go.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-    set_tests_properties(go.${name} PROPERTIES TIMEOUT 600 LABELS unsanitized SKIP_RETURN_CODE 77
+    set_tests_properties(go.${name} PROPERTIES TIMEOUT 900 LABELS unsanitized SKIP_RETURN_CODE 77
         ENVIRONMENT "${go_environment};DTRAIN_OP_TIMEOUT=20s")
 endfunction()
 

@@ -54,11 +54,7 @@ void Secret::keep(std::string_view text) {
 }
 
 Status read_secret(const Options &options, Secret &secret) {
-    const std::string_view given = options.text("secret");
-    if (given.size() > Secret::most_bytes)
-        return fail(DTRAIN_ERR_CONFIG, "option secret is longer than %zu bytes",
-                    Secret::most_bytes);
-    secret = given;
+    secret = options.text("secret");
     const std::string path(options.text("secret.file"));
     return secret.empty() && !path.empty() ? read_file(path, secret) : DTRAIN_OK;
 }

@@ -12,7 +12,7 @@ namespace dtrain {
 // Lies in secret memory (secret_memory.h). Copies share it; it is wiped with the last one.
 class Secret {
   public:
-    static constexpr size_t most_bytes = 4096;
+    static constexpr size_t most_bytes = 4096; // no option is longer
 
     Secret() = default; // none
     // At most most_bytes. Throws std::bad_alloc.

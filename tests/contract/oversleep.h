@@ -44,7 +44,11 @@ class Oversleep {
         if (control_.empty()) find_control();
         std::ifstream file(control_ + "/schedstat");
         int64_t ran_ns = 0, waited_ns = 0;
-        if (!(file >> ran_ns >> waited_ns)) return;
+        if (!(file >> ran_ns >> waited_ns)) { // its context is gone
+            control_.clear();
+            seen_.clear();
+            return;
+        }
         const Clock::time_point now = Clock::now();
         seen_.push_back({now, waited_ns});
         while (now - seen_.front().when > std::chrono::seconds(1)) seen_.pop_front();

@@ -44,7 +44,7 @@ void wait_until(const auto &is_so) {
 void a_slow_kernel_is_left_alone(void **) {
     const Memory memory;
     shm::take_huge_pages(memory.fd, memory.data, size);
-    wait_until([] { return running == 0; }); // the machine may be busy
+    wait_until([] { return calls > 0 && running == 0; }); // the machine may be busy
     assert_int_equal(calls, 1);
     is_slow = true;
     shm::take_huge_pages(memory.fd, memory.data, size); // returns
@@ -55,10 +55,10 @@ void a_slow_kernel_is_left_alone(void **) {
     is_slow = false;
     wait_until([] { return running == 0; });
     for (int i = 0; i < 1000 && calls == 2; i++) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
         shm::take_huge_pages(memory.fd, memory.data, size);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    assert_int_equal(calls, 3);
+    assert_true(calls > 2);
     wait_until([] { return running == 0; });
 }
 

@@ -173,7 +173,7 @@ struct Rig {
         return packet;
     }
 
-    fuzz::HostServices services{{1, 2, 3}};
+    fuzz::HostServices services{"\1\2\3"};
     Device device{services.table(), "fuzz"};
     FuzzWire *wire = nullptr;
     Endpoint *endpoint = nullptr;

@@ -32,7 +32,7 @@ void pieces_do_not_overlap(void **) {
     assert_null(take_secret_memory(4097));
 }
 
-// Who takes the piece next sees whether it was wiped.
+// The one that takes the piece next sees whether it was wiped.
 void copies_share_a_secret(void **) {
     const std::string text(100, 'x');
     std::optional<Secret> first = text;
@@ -49,15 +49,14 @@ void copies_share_a_secret(void **) {
     assert_true(Secret().empty() && Secret("").empty() && Secret().text().empty());
 }
 
-void long_secrets_are_refused(void **) {
+void the_longest_option_fits(void **) {
     Options options;
     Secret secret;
-    for (const size_t length : {Secret::most_bytes, Secret::most_bytes + 1}) {
-        assert_int_equal(options.set("secret", std::string(length, 'x')), DTRAIN_OK);
-        const bool fits = length == Secret::most_bytes;
-        assert_int_equal(read_secret(options, secret), fits ? DTRAIN_OK : DTRAIN_ERR_CONFIG);
-    }
-    assert_non_null(std::strstr(error_text(), "longer than 4096 bytes"));
+    const std::string text(Secret::most_bytes, 'x');
+    assert_int_equal(options.set("secret", text), DTRAIN_OK);
+    assert_int_equal(read_secret(options, secret), DTRAIN_OK);
+    assert_true(secret.text() == text);
+    assert_int_equal(options.set("secret", text + "x"), DTRAIN_ERR_LIMIT);
 }
 
 } // namespace
@@ -66,7 +65,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(pieces_do_not_overlap),
         cmocka_unit_test(copies_share_a_secret),
-        cmocka_unit_test(long_secrets_are_refused),
+        cmocka_unit_test(the_longest_option_fits),
     };
     return cmocka_run_group_tests_name("secret_memory", tests, nullptr, nullptr);
 }

@@ -134,7 +134,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings matrices(long... rowsAndColumns) {
-            if (rowsAndColumns.length % 2 != 0) {
+            if (Arguments.given(rowsAndColumns, "rowsAndColumns").length % 2 != 0) {
                 throw new IllegalArgumentException("matrices: rows and columns in turn, but they are "
                         + rowsAndColumns.length + " numbers");
             }
