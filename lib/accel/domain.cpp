@@ -53,8 +53,11 @@ void Domain::drain() {
 bool Domain::prepare(uint32_t dtype) {
     const uint64_t bit = uint64_t{1} << dtype;
     std::lock_guard lock(mutex_);
-    if ((asked_ & bit) == 0 && ops_.prepare(dev_, dtype) == DTRAIN_OK) prepared_ |= bit;
-    asked_ |= bit;
+    if ((known_ & bit) == 0) {
+        const Status s = ops_.prepare(dev_, dtype);
+        if (s == DTRAIN_OK) prepared_ |= bit;
+        if (s == DTRAIN_OK || s == DTRAIN_ERR_UNSUPPORTED) known_ |= bit;
+    }
     return (prepared_ & bit) != 0;
 }
 

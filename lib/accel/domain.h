@@ -33,14 +33,14 @@ class Domain {
     dtrain_dv_dev_t *dev() const { return dev_; }
     PinnedPool &pinned() { return *pool_; }
     const Config &config() const { return config_; }
-    void drain(); // waits for copies in flight, at most 10 s
+    void drain(); // waits for the library's own work in flight, at most 10 s
     // Two for copies, so that results never wait behind the input of other operations.
     OwnQueue &to_host() { return to_host_; }
     OwnQueue &to_device() { return to_device_; }
     OwnQueue &kernels() { return kernels_; }
     const OwnQueue &kernels() const { return kernels_; }
-    // Whether kernels of this dtype can run. Loads them at first: slow, not while a lock is held
-    // that work in flight needs.
+    // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first: slow,
+    // not while a lock is held that work in flight needs.
     bool prepare(uint32_t dtype);
     // Releases imported memory that kernels in flight may still use, once none does.
     void retire(dtrain_dv_mem_t *memory);
@@ -61,7 +61,7 @@ class Domain {
     std::optional<PinnedPool> pool_;
     OwnQueue to_host_, to_device_, kernels_;
     std::mutex mutex_;                  // of what follows
-    uint64_t asked_ = 0, prepared_ = 0; // bits by dtype
+    uint64_t known_ = 0, prepared_ = 0; // bits by dtype
     std::vector<dtrain_dv_mem_t *> retired_;
 };
 

@@ -231,6 +231,24 @@ void leader_cannot(void **) {
         });
 }
 
+// The kernels cannot be loaded for now: the leader offers nothing, and later it does.
+void kernels_are_missing(void **) {
+    gpu::needs_fake();
+    run_processes(2, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        Shared buffer(context, std::vector<uint8_t>(large * 4, 1));
+        const auto sum = [&] {
+            OK(dtrain_allreduce(comm, buffer.address(), buffer.address(), large, DTRAIN_U32,
+                                DTRAIN_SUM, nullptr, nullptr));
+        };
+        if (rank == 0) fail_at("cuModuleLoadData:1:2");
+        sum();
+        REQUIRE(gpu::counted(context, "to_host_bytes") == large * 4);
+        sum();
+        REQUIRE(gpu::counted(context, "to_host_bytes") == large * 4);
+        for (uint32_t value : buffer.values<uint32_t>()) REQUIRE(value == 4 * 0x01010101u);
+    });
+}
+
 // Many operations at once, of several kinds, and the same again and again.
 void requests(void **) {
     ranks::run_with_contexts(
@@ -429,6 +447,7 @@ int main() {
         cmocka_unit_test(in_processes),
         cmocka_unit_test(threads_and_processes),
         cmocka_unit_test(leader_cannot),
+        cmocka_unit_test(kernels_are_missing),
         cmocka_unit_test(a_slow_device),
         cmocka_unit_test(the_end_is_not_told),
         cmocka_unit_test(a_device_that_fails),
