@@ -2,6 +2,9 @@ package dtrain
 
 // SPDX-License-Identifier: Apache-2.0
 
+// #include <dtrain.h>
+import "C"
+
 import (
 	"math"
 	"sync"
@@ -46,6 +49,48 @@ func DeviceMemory[T Element](c *Context, address uintptr, count int) (*Memory[T]
 	c.memories.add(r, memory, uintptr(count)*size)
 	onDevices.add(r, memory, uintptr(count)*size)
 	return memoryOf(r, unsafe.Slice((*T)(memory), count)), nil
+}
+
+// AllocDevice allocates memory for count elements on an NVIDIA GPU, with undefined contents, which Go
+// must not read or write. share lets the ranks on this GPU reach it: reductions between them copy
+// nothing then. Close frees it.
+func AllocDevice[T Element](c *Context, device, count int, share bool) (*Memory[T], error) {
+	var element T
+	size := unsafe.Sizeof(element)
+	if count <= 0 || uint64(count) > 1<<47/uint64(size) {
+		return nil, errorf(ErrInvalid, "device memory: cannot allocate %d elements", count)
+	}
+	if int(int32(device)) != device {
+		return nil, errorf(ErrInvalid, "device memory: there is no device %d", device)
+	}
+	bytes := uintptr(count) * size
+	p := capi.NewMem_params()
+	defer capi.DeleteMem_params(p)
+	p.SetMem_type(C.DTRAIN_MEM_CUDA)
+	p.SetDevice(int32(device))
+	p.SetLength(uint64(bytes))
+	if share {
+		p.SetFlags(C.DTRAIN_MEM_SHARED)
+	}
+	var r *region
+	r, err := c.region(func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Mem_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
+	}, func(handle uintptr) *capi.Failure {
+		if failure := capi.Mem_deregister(handle); failure != nil {
+			return failure
+		}
+		onDevices.Lock()
+		defer onDevices.Unlock()
+		onDevices.drop(r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	address := capi.Mem_address(r.object.handle)
+	c.memories.add(r, address, bytes)
+	onDevices.add(r, address, bytes)
+	return memoryOf(r, unsafe.Slice((*T)(address), count)), nil
 }
 
 // onDevices are the regions of all contexts that lie on GPUs.

@@ -158,6 +158,30 @@ func TestStreams(t *testing.T) {
 	refused(t, dtrain.AllReduce(background, on, make([]byte, 4), dtrain.Sum), dtrain.ErrUnsupported)
 }
 
+func TestAllocatedOnGPU(t *testing.T) {
+	needsGPU(t)
+	const count = 30000
+	for _, share := range []bool{false, true} {
+		memory, err := dtrain.AllocDevice[float32](job, 0, count, share)
+		check(t, err)
+		testgpu.Write(addressOf(memory.Data), full(count, float32(2)))
+		check(t, dtrain.AllReduce(background, world, memory.Data, dtrain.Sum))
+		equal(t, testgpu.Read[float32](addressOf(memory.Data), count), full(count, float32(2*world.Size())))
+		_, err = dtrain.ClipByGlobalNorm([][]float32{memory.Data}, 1)
+		refused(t, err, dtrain.ErrUnsupported)
+		check(t, memory.Close())
+	}
+	for _, bad := range []struct{ device, count int }{{0, 0}, {0, -1}, {0, 1 << 60}, {-1, 4}, {99, 4}, {1 << 40, 4}} {
+		_, err := dtrain.AllocDevice[float32](job, bad.device, bad.count, false)
+		refused(t, err, dtrain.ErrInvalid)
+	}
+	without, err := dtrain.NewContext(dtrain.WithOption("accelerators", "none"))
+	check(t, err)
+	_, err = dtrain.AllocDevice[float32](without, 0, 4, false)
+	refused(t, err, dtrain.ErrUnsupported)
+	check(t, without.Close())
+}
+
 func TestRefusedOnGPU(t *testing.T) {
 	needsGPU(t)
 	address := testgpu.Allocate(16)

@@ -37,6 +37,9 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
     if (s == DTRAIN_OK)
         s = made->to_device_.open(ops, made->dev_, *made->words_, cache_line, longest,
                                   *config.waker);
+    if (s == DTRAIN_OK)
+        s = made->kernels_.open(ops, made->dev_, *made->words_, 2 * cache_line, longest,
+                                *config.waker);
     if (s != DTRAIN_OK) return explain(s, name.c_str(), "open");
     out = std::move(made);
     return DTRAIN_OK;
@@ -44,13 +47,32 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
 
 void Domain::drain() {
     const int64_t deadline_ns = monotonic_clock().now_ns() + patience;
-    for (CopyQueue *queue : {&to_host_, &to_device_}) queue->drain(deadline_ns);
+    for (OwnQueue *queue : {&to_host_, &to_device_, &kernels_}) queue->drain(deadline_ns);
+}
+
+bool Domain::prepare(uint32_t dtype) {
+    const uint64_t bit = uint64_t{1} << dtype;
+    std::lock_guard lock(mutex_);
+    if ((known_ & bit) == 0) {
+        const Status s = ops_.prepare(dev_, dtype);
+        if (s == DTRAIN_OK) prepared_ |= bit;
+        if (s == DTRAIN_OK || s == DTRAIN_ERR_UNSUPPORTED) known_ |= bit;
+    }
+    return (prepared_ & bit) != 0;
+}
+
+void Domain::retire(dtrain_dv_mem_t *memory) {
+    std::lock_guard lock(mutex_);
+    retired_.push_back(memory);
+    if (!kernels_.is_idle()) return;
+    for (dtrain_dv_mem_t *one : retired_) ops_.release(one);
+    retired_.clear();
 }
 
 Domain::~Domain() {
     drain();
-    to_host_.close();
-    to_device_.close();
+    for (OwnQueue *queue : {&to_host_, &to_device_, &kernels_}) queue->close();
+    for (dtrain_dv_mem_t *one : retired_) ops_.release(one);
     if (pool_) pool_->close();
     words_.reset();
     pool_.reset();

@@ -1,12 +1,14 @@
 // An opened accelerator, and the kind of memory that an address is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "accel/copy_queue.h"
 #include "accel/host.h"
+#include "accel/own_queue.h"
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtrain::accel {
 
@@ -31,12 +33,19 @@ class Domain {
     dtrain_dv_dev_t *dev() const { return dev_; }
     PinnedPool &pinned() { return *pool_; }
     const Config &config() const { return config_; }
-    void drain(); // waits for copies in flight, at most 10 s
-    // Two, so that results never wait behind the input of other operations.
-    CopyQueue &to_host() { return to_host_; }
-    CopyQueue &to_device() { return to_device_; }
-    const CopyQueue &to_host() const { return to_host_; }
-    const CopyQueue &to_device() const { return to_device_; }
+    void drain(); // waits for the library's own work in flight, at most 10 s
+    // Two for copies, so that results never wait behind the input of other operations.
+    OwnQueue &to_host() { return to_host_; }
+    OwnQueue &to_device() { return to_device_; }
+    OwnQueue &kernels() { return kernels_; }
+    const OwnQueue &kernels() const { return kernels_; }
+    // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first: slow,
+    // not while a lock is held that work in flight needs.
+    bool prepare(uint32_t dtype);
+    // Releases imported memory that kernels in flight may still use, once none does.
+    void retire(dtrain_dv_mem_t *memory);
+    const OwnQueue &to_host() const { return to_host_; }
+    const OwnQueue &to_device() const { return to_device_; }
 
   private:
     Domain(const dtrain_dv_ops_t &ops, const std::string &name, const dtrain_dv_attr_t &attr,
@@ -50,7 +59,10 @@ class Domain {
     dtrain_dv_dev_t *dev_ = nullptr;
     std::unique_ptr<PinnedBlock> words_;
     std::optional<PinnedPool> pool_;
-    CopyQueue to_host_, to_device_;
+    OwnQueue to_host_, to_device_, kernels_;
+    std::mutex mutex_;                  // of what follows
+    uint64_t known_ = 0, prepared_ = 0; // bits by dtype
+    std::vector<dtrain_dv_mem_t *> retired_;
 };
 
 class DeviceMemory;
@@ -60,6 +72,7 @@ struct Where {
     Domain *domain = nullptr;                   // nullptr: in memory that the host can access
     void *address = nullptr;                    // by which the domain's device reaches it
     uint32_t kind = DTRAIN_DV_HOST;             // DTRAIN_DV_*
+    uint64_t allocation_bytes = 0;              // if it is on the device and was asked for now
     std::shared_ptr<const DeviceMemory> memory; // if it is registered: keeps it in use
 };
 

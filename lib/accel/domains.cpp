@@ -85,6 +85,7 @@ class Domains::Plugin {
         out.kind = range.kind;
         if (range.kind != DTRAIN_DV_DEVICE) return DTRAIN_OK; // the host can access the others
         out.address = reinterpret_cast<void *>(range.address);
+        out.allocation_bytes = range.length;
         if (Status s = open(range.ordinal, out.domain); s != DTRAIN_OK || out.domain != nullptr)
             return s;
         return fail(DTRAIN_ERR_DEVICE,
@@ -122,6 +123,7 @@ class Domains::Plugin {
             if (one.is_open) {
                 one.to_host_bytes = device.domain->to_host().bytes();
                 one.to_device_bytes = device.domain->to_device().bytes();
+                one.reduced_bytes = device.domain->kernels().bytes();
             }
             report.devices.push_back(one);
         }

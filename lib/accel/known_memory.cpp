@@ -61,6 +61,7 @@ bool KnownMemory::find(const void *address, uint64_t bytes, Where &out) const {
     out = {.domain = &found->domain(),
            .address = found->reach(address),
            .kind = DTRAIN_DV_DEVICE,
+           .allocation_bytes = 0,
            .memory = found};
     return true;
 }

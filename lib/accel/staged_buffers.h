@@ -50,7 +50,7 @@ class StagedBuffers {
 
   private:
     struct Batch { // of copies
-        CopyQueue *queue = nullptr;
+        OwnQueue *queue = nullptr;
         uint32_t number = 0;
         bool passed() const { return queue == nullptr || queue->passed(number); }
     };

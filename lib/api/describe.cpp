@@ -87,7 +87,8 @@ std::string devices_of(const dtrain::accel::PluginReport &plugin) {
                number("memory_bytes", device.attr.memory_bytes) +
                ", \"open\": " + (device.is_open ? "true" : "false") + ", " +
                number("to_host_bytes", device.to_host_bytes) + ", " +
-               number("to_device_bytes", device.to_device_bytes) + "}";
+               number("to_device_bytes", device.to_device_bytes) + ", " +
+               number("reduced_bytes", device.reduced_bytes) + "}";
     return out;
 }
 

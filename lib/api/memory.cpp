@@ -34,12 +34,16 @@ Status allocate_host(dtrain_context_t *context, uint64_t bytes, dtrain_mem_t **m
     });
 }
 
-// Calls make(memory), which asks an accelerator, and lets the context know the result.
-template <class F>
-Status add_device_memory(dtrain_context_t *context, dtrain_mem_t **mem_p, F &&make) {
+// Lets the context know the memory, and other processes map it if that is wanted.
+Status add_device_memory(dtrain_context_t *context, std::shared_ptr<DeviceMemory> made, bool shared,
+                         dtrain_mem_t **mem_p) {
     auto fresh = std::make_unique<dtrain_mem>(context);
-    std::shared_ptr<DeviceMemory> made;
-    if (Status s = make(made); s != DTRAIN_OK) return s;
+    if (shared) {
+        Where where;
+        Status s = context->domains.find(made->begin(), made->bytes(), where);
+        if (s == DTRAIN_OK) s = made->share(where.allocation_bytes);
+        if (s != DTRAIN_OK) return s;
+    }
     fresh->on_device = made.get();
     if (Status s = context->domains.known().add(std::move(made)); s != DTRAIN_OK) return s;
     *mem_p = fresh.release();
@@ -74,9 +78,9 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
             return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
                 return Registration::make(context->agent->devices(), given, out);
             });
-        const Status s = add_device_memory(context, mem_p, [&](std::shared_ptr<DeviceMemory> &out) {
-            return DeviceMemory::adopt(where, given.address, given.length, is_shared(given), out);
-        });
+        const Status s =
+            add_device_memory(context, DeviceMemory::adopt(where, given.address, given.length),
+                              is_shared(given), mem_p);
         return s == DTRAIN_OK ? s : fail_within(s, "register");
     });
 }
@@ -102,10 +106,11 @@ dtrain_status_t dtrain_mem_create(dtrain_context_t *context, const dtrain_mem_pa
         if (given.mem_type != DTRAIN_MEM_CUDA) return allocate_host(context, given.length, mem_p);
         dtrain::accel::Domain *domain = nullptr;
         Status s = context->domains.find_device(dtrain::api::cuda_plugin, given.device, domain);
+        std::shared_ptr<DeviceMemory> made;
         if (s == DTRAIN_OK)
-            s = add_device_memory(context, mem_p, [&](std::shared_ptr<DeviceMemory> &out) {
-                return DeviceMemory::allocate(*domain, given.length, is_shared(given), out);
-            });
+            s = DeviceMemory::allocate(*domain, given.length, is_shared(given), made);
+        if (s == DTRAIN_OK)
+            s = add_device_memory(context, std::move(made), is_shared(given), mem_p);
         return s == DTRAIN_OK ? s : fail_within(s, "mem_create");
     });
 }

@@ -55,6 +55,7 @@ Status hand_out(dtrain_comm *comm, const Operation &operation,
 // request; may be nullptr. staged: the copies that stand for the call's buffers, if there are any.
 static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
                                    std::shared_ptr<const collectives::Graph> graph, Staged staged,
+                                   const accel::DirectBuffers &direct,
                                    const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     return guard([&]() -> Status {
         auto prepared = std::make_unique<collectives::Prepared>();
@@ -65,10 +66,17 @@ static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &c
         return make_persistent(
             comm, params, request_p,
             [comm, prepared = std::move(prepared), graph = std::move(graph),
-             staged = std::move(staged), stream](collectives::CallOptions options) {
+             staged = std::move(staged),
+             how = How{.when = Begin::gated, .stream = stream, .direct = direct}](
+                collectives::CallOptions options) {
                 options.registry = &comm->context->registry;
-                return post_staged(comm->context, staged, options,
-                                   {.when = Begin::gated, .stream = stream},
+                if (may_be_direct(how, options))
+                    return post_on_either(comm->context, staged, options, how,
+                                          [&](const collectives::CallOptions &on_either) {
+                                              return comm->communicator->post_undecided(*prepared,
+                                                                                        on_either);
+                                          });
+                return post_staged(comm->context, staged, options, how,
                                    [&](const collectives::CallOptions &on_host) {
                                        return comm->communicator->post(*prepared, on_host);
                                    });
@@ -85,17 +93,24 @@ Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
         Staging staging(comm->context);
         if (Status s = staging.call(*comm->communicator, call); s != DTRAIN_OK) return s;
         if (wants_persistent(params))
-            return make_persistent_call(comm, call, graph, staging.staged(), params, request_p);
-        return run_operation(comm->context, params, request_p,
-                             [&](collectives::CallOptions options) {
-                                 options.registry = &comm->context->registry;
-                                 return post_staged(
-                                     comm->context, staging.staged(), options,
-                                     {.when = Begin::gated, .stream = stream_of(params)},
-                                     [&](const collectives::CallOptions &on_host) {
-                                         return comm->communicator->post(call, on_host);
-                                     });
-                             },
+            return make_persistent_call(comm, call, graph, staging.staged(), staging.direct(),
+                                        params, request_p);
+        const How how{
+            .when = Begin::gated, .stream = stream_of(params), .direct = staging.direct()};
+        const auto go = [&](collectives::CallOptions options) {
+            options.registry = &comm->context->registry;
+            if (may_be_direct(how, options))
+                return post_on_either(comm->context, staging.staged(), options, how,
+                                      [&](const collectives::CallOptions &on_either) {
+                                          return comm->communicator->post_undecided(call,
+                                                                                    on_either);
+                                      });
+            return post_staged(comm->context, staging.staged(), options, how,
+                               [&](const collectives::CallOptions &on_host) {
+                                   return comm->communicator->post(call, on_host);
+                               });
+        };
+        return run_operation(comm->context, params, request_p, go,
                              {.stream = staging.staged() != nullptr});
     });
 }

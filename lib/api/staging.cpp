@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/staging.h"
 
+#include "accel/device_memory.h"
 #include "collectives/call/extents.h"
+#include "collectives/window/window_device.h"
 
 #include <cstddef>
 
@@ -93,6 +95,38 @@ Status Staging::one_memory(const collectives::CollectiveSpec &spec, const Where 
     return DTRAIN_OK;
 }
 
+// Whether the buffer, or a missing one, is in shared memory of the domain; then also where.
+static bool describe_direct(const Where &where, uint64_t bytes, uint32_t alignment,
+                            const accel::Domain *domain, accel::DirectBuffer &out) {
+    if (bytes == 0) return true;
+    if (where.memory == nullptr || where.domain != domain) return false;
+    const accel::SharedAllocation *const shared = where.memory->shared();
+    if (shared == nullptr || reinterpret_cast<uintptr_t>(where.address) % alignment != 0)
+        return false;
+    out.allocation = *shared;
+    out.allocation.offset += uint64_t(static_cast<uint8_t *>(where.address) -
+                                      static_cast<uint8_t *>(where.memory->device()));
+    out.address = where.address;
+    return true;
+}
+
+void Staging::find_direct(const collectives::Communicator &comm,
+                          const collectives::CollectiveSpec &spec, const collectives::Call &call,
+                          const Where &send, const Where &recv) {
+    using collectives::Kind;
+    if (call.kind != Kind::allreduce && call.kind != Kind::reduce) return;
+    accel::Domain *const domain = send.domain;
+    accel::DirectBuffers found{.domain = domain, .send = {}, .recv = {}};
+    if (domain == nullptr || input_bytes(spec) == 0 ||
+        !describe_direct(send, input_bytes(spec), spec.element_bytes, domain, found.send) ||
+        !describe_direct(recv, output_bytes(spec), spec.element_bytes, domain, found.recv))
+        return;
+    // The first call loads kernels, on the rank that runs them.
+    if (comm.rank() == int32_t(collectives::WindowDevice::leader) && !domain->prepare(call.dtype))
+        return;
+    direct_ = found;
+}
+
 Status Staging::call(const collectives::Communicator &comm, collectives::Call &call) {
     if (!may_stage()) return DTRAIN_OK;
     using collectives::Kind;
@@ -104,6 +138,7 @@ Status Staging::call(const collectives::Communicator &comm, collectives::Call &c
         return fail_within(s, "%s: the send buffer", kind_name(call.kind));
     if (Status s = context_->domains.find(call.recv, out, recv); s != DTRAIN_OK)
         return fail_within(s, "%s: the receive buffer", kind_name(call.kind));
+    find_direct(comm, spec, call, send, recv);
     if (spec.in_place && send.domain != nullptr) return one_memory(spec, send, recv, call);
     uint8_t *host = nullptr;
     if (send.domain != nullptr) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "accel/staged_buffers.h"
+#include "api/guard.h"
 #include "api/handles.h"
 #include "base/clock.h"
 #include "engine/landing.h"
@@ -36,6 +37,9 @@ class Staging {
     Status call(const collectives::Communicator &comm, collectives::Call &call);
 
     const Staged &staged() const { return staged_; }
+    // Of a collective that perhaps needs no copies, because all its buffers are in shared memory of
+    // one device; domain: nullptr if it does.
+    const accel::DirectBuffers &direct() const { return direct_; }
 
   private:
     bool may_stage() const { return context_->domains.any(); }
@@ -46,8 +50,13 @@ class Staging {
     Status one_memory(const collectives::CollectiveSpec &spec, const accel::Where &send,
                       const accel::Where &recv, collectives::Call &call);
 
+    void find_direct(const collectives::Communicator &comm, const collectives::CollectiveSpec &spec,
+                     const collectives::Call &call, const accel::Where &send,
+                     const accel::Where &recv);
+
     dtrain_context *const context_;
     Staged staged_;
+    accel::DirectBuffers direct_;
 };
 
 // When an operation is posted: once its input is copied (the call waits for that), or at once, with
@@ -65,7 +74,13 @@ struct How {
     Begin when = Begin::copied;
     engine::Landing::Results results = engine::Landing::Results::all;
     Stream stream = {}; // given only with `gated`
+    accel::DirectBuffers direct = {};
 };
+
+// Whether the operation may work on the buffers themselves.
+inline bool may_be_direct(const How &how, const collectives::CallOptions &options) {
+    return how.direct.domain != nullptr && !how.stream.given && options.scaling == nullptr;
+}
 
 // How long an operation with this timeout may take; negative: no limit.
 int64_t time_limit_of(const dtrain_context &context, int64_t timeout_ns);
@@ -110,6 +125,44 @@ Status post_on_copies(dtrain_context *context, const Staged &staged,
         request->landing->dispose();
     }
     return s;
+}
+
+// Posts an operation that decides whether it needs the copies (Communicator::post_undecided()).
+template <class Post>
+Status post_deciding(dtrain_context *context, const Staged &staged,
+                     const collectives::CallOptions &options, const How &how, Post &&post) {
+    engine::Request *const request = options.request;
+    request->landing = new engine::Landing(request, *context->agent, staged, how.direct,
+                                           deadline_of(*context, options.timeout_ns),
+                                           time_limit_of(*context, options.timeout_ns));
+    const Status s = post(options);
+    if (s != DTRAIN_OK) {
+        request->gate = nullptr;
+        request->landing->dispose();
+    }
+    return s;
+}
+
+// The same, also blocking: only a request on the heap has a landing.
+template <class Post>
+Status post_on_either(dtrain_context *context, const Staged &staged,
+                      const collectives::CallOptions &options, const How &how, Post &&post) {
+    if (!options.blocking) return post_deciding(context, staged, options, how, post);
+    const auto release = [](engine::Request *request) { request->release(); };
+    const std::unique_ptr<engine::Request, decltype(release)> handle(
+        engine::Request::create(0, nullptr, true), release);
+    if (handle == nullptr) return out_of_memory();
+    std::unique_ptr<engine::Request, decltype(release)> of_operation(handle.get(), release);
+    collectives::CallOptions inner = options;
+    inner.request = handle.get();
+    inner.blocking = false;
+    inner.awaited = true;
+    if (Status s = post_deciding(context, staged, inner, how, post); s != DTRAIN_OK) return s;
+    (void)of_operation.release(); // which completes it
+    context->agent->wait(*handle, INT64_MAX);
+    if (handle->outcome().status != DTRAIN_OK) options.request->set_error(handle->error());
+    options.request->complete(handle->outcome());
+    return DTRAIN_OK;
 }
 
 // Calls post(options), as run_operation() does, for an operation that uses the copies, if there are

@@ -17,6 +17,20 @@ Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::Staged
     time_limit_ns = result_limit_ns;
 }
 
+Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
+                 const accel::DirectBuffers &direct, int64_t input_until_ns,
+                 int64_t result_limit_ns)
+    : Operation(completed), agent_(agent), buffers_(std::move(buffers)), results_(Results::all),
+      input_until_ns_(input_until_ns), direct_(direct), choice_(Choice::open) {
+    polled = true;
+    time_limit_ns = result_limit_ns;
+}
+
+Status Landing::use_copies() {
+    choice_ = Choice::copies;
+    return buffers_->begin_fetch();
+}
+
 Status Landing::look() {
     if (buffers_->is_fetched()) return DTRAIN_OK;
     if (agent_.now() >= input_until_ns_) return buffers_->await_fetched(input_until_ns_);
@@ -36,7 +50,8 @@ Status Landing::wait(int64_t until_ns) {
 bool Landing::begin(Outcome &outcome) {
     Status s = outcome.status;
     if (s != DTRAIN_OK) buffers_->release();
-    if (s == DTRAIN_OK && (buffers_->has_outputs() || buffers_->on_stream())) {
+    if (s == DTRAIN_OK && choice_ == Choice::copies &&
+        (buffers_->has_outputs() || buffers_->on_stream())) {
         s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
         if (s == DTRAIN_OK) {
             outcome_ = outcome;

@@ -1,6 +1,7 @@
 // Begin and end of an operation whose buffers lie on accelerators.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "accel/direct_buffers.h"
 #include "accel/staged_buffers.h"
 #include "engine/agent.h"
 
@@ -10,7 +11,8 @@ namespace dtrain::engine {
 
 // Belongs to a request whose operation runs on staged buffers. The operation begins when its input
 // has been copied; when it completes the request, the landing first copies the results to the
-// accelerator, and then completes it.
+// accelerator, and then completes it. An operation that may reach the buffers themselves decides
+// once, before it uses any, whether it works on them or on the copies.
 class Landing final : public Operation, public Gate {
   public:
     // How much of the results there is: all, or as many bytes as the outcome says (messages).
@@ -19,6 +21,16 @@ class Landing final : public Operation, public Gate {
     // negative: none.
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
             Results results, int64_t input_until_ns, int64_t result_limit_ns);
+    // The same for an operation that decides; nothing is copied before. It calls one of the next
+    // two.
+    Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
+            const accel::DirectBuffers &direct, int64_t input_until_ns, int64_t result_limit_ns);
+    // Begins to copy the input, for which the operation then waits at its gate, which is this.
+    Status use_copies();
+    void use_direct() { choice_ = Choice::direct; }
+    const accel::DirectBuffers *undecided() const {
+        return choice_ == Choice::open ? &direct_ : nullptr;
+    }
     // Not in the request's memory, where the operation lives.
     static void *operator new(size_t bytes) { return ::operator new(bytes); }
     static void operator delete(void *memory) { ::operator delete(memory); }
@@ -39,6 +51,7 @@ class Landing final : public Operation, public Gate {
     void dispose() override;
 
   private:
+    enum class Choice { open, copies, direct };
     ~Landing() override = default;
     void end(Agent &agent, Status status);
 
@@ -46,6 +59,8 @@ class Landing final : public Operation, public Gate {
     const std::shared_ptr<accel::StagedBuffers> buffers_;
     const Results results_;
     const int64_t input_until_ns_;
+    const accel::DirectBuffers direct_;
+    Choice choice_ = Choice::copies;
     Outcome outcome_;
     uint32_t looks_ = 0;
 };

@@ -2,6 +2,7 @@
 // one for tests (tests/fakecuda) unless the machine's own is asked for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "check.h"
 #include "devices/cuda/driver_types.h"
 #include "require.h"
 
@@ -40,6 +41,11 @@ template <class... Types, class... Args> void call(const char *name, Args... arg
 
 template <class... Types, class... Args> void call_void(const char *name, Args... args) {
     function<void(Types...)>(name)(args...);
+}
+
+// Leaves a test out that needs the driver for tests: its failures, its stalls, or its two GPUs.
+inline void needs_fake() {
+    if (dlsym(library(), "fakecuda_stall") == nullptr) skip();
 }
 
 // The program's context on a device, which is current while this lives.

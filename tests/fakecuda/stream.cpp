@@ -98,7 +98,8 @@ Result submit(Stream stream, std::function<bool()> work) {
     state.submitted++;
     in_flight++;
     state.worker->post([work = std::move(work), done] {
-        if (!work()) return false;
+        if (fake().sticky == success && !work())
+            return false; // after a fault nothing runs any more
         (*done)++;
         in_flight--;
         return true;

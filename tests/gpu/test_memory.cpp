@@ -90,6 +90,7 @@ std::vector<float> read(const void *from, size_t count) {
 
 // Operations on registered memory do not ask the driver whose it is; on other memory they do.
 void registered_memory_is_known(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *comm) {
         for (uint32_t type : {DTRAIN_MEM_AUTO, DTRAIN_MEM_CUDA})
             for (int device : {0, 1})
@@ -126,6 +127,7 @@ void named_registrations(void **) {
 }
 
 void wrong_memory_is_refused(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *) {
         gpu::Buffer buffer(400);
         uint8_t *const at = buffer.address();
@@ -206,6 +208,7 @@ void special_memory(void **) {
 }
 
 void created_memory(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *comm) {
         for (uint64_t flags : {uint64_t{0}, uint64_t{DTRAIN_MEM_SHARED}}) {
             dtrain_mem_t *mem = created(context, 400, 0, flags);
@@ -237,6 +240,7 @@ void created_memory(void **) {
 }
 
 void what_cannot_be_created(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *) {
         int local = 0;
         for (uint32_t type : {DTRAIN_MEM_AUTO, DTRAIN_MEM_HOST, DTRAIN_MEM_CUDA}) {
@@ -281,6 +285,7 @@ void what_cannot_be_created(void **) {
 
 // The context must be allowed to use GPUs, and find some.
 void no_accelerators(void **) {
+    gpu::needs_fake();
     in_child([] {
         dtrain_context_t *context = ranks::make_context({{"accelerators", "none"}});
         gpu::Buffer buffer(400);
@@ -317,6 +322,7 @@ void the_plugin_is_loaded_when_needed(void **) {
 }
 
 void not_while_it_is_used(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *comm) {
         dtrain_mem_t *mem = created(context, 400);
         void *const at = dtrain_mem_address(mem);
@@ -342,6 +348,7 @@ void not_while_it_is_used(void **) {
 // A call that has timed out, while the GPU is still to copy its input: the memory is freed after
 // that.
 void freed_after_copies_in_flight(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *comm) {
         dtrain_mem_t *mem = created(context, 400);
         void *const at = dtrain_mem_address(mem);
@@ -365,6 +372,7 @@ void freed_after_copies_in_flight(void **) {
 
 // After a fault the driver refuses everything; what was made before can still be ended.
 void after_a_fault(void **) {
+    gpu::needs_fake();
     alone([](dtrain_context_t *context, dtrain_comm_t *) {
         gpu::Buffer buffer(400);
         dtrain_mem_t *mem = created(context, 400);

@@ -68,6 +68,9 @@ class Communicator {
     // again, but not while it is running.
     Status prepare_persistent(const Call &call, Prepared &out);
     Status post(Prepared &prepared, const CallOptions &options);
+    // Both for a request whose landing is undecided: way 2 may take the buffers themselves.
+    Status post_undecided(const Call &call, const CallOptions &options);
+    Status post_undecided(Prepared &prepared, const CallOptions &options);
     Status post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
                      const CallOptions &options);
     Status post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
@@ -135,6 +138,7 @@ class Communicator {
     Status pass_gate(const CallOptions &options) const;
     Status ticket(const Turn &turn, const cluster::CallRecord &record, Ticket &out);
     Status post_prepared(Prepared &prepared, const CallOptions &options, Turn &turn);
+    Status post_undecided(Prepared &prepared, const CallOptions &options, Turn &turn);
     Status post_window(const Prepared &prepared, const CallOptions &options, const Ticket &ticket,
                        Turn &turn);
     Status post_schedule(Prepared &prepared, const CallOptions &options, const Ticket &ticket,

@@ -76,9 +76,9 @@ Status SharedMemory::open(const Setup &setup, int64_t deadline_ns) {
             ranks_.rank, error_text());
     engine::Mesh &mesh = session_.mesh();
     if (mine == DTRAIN_OK)
-        peers_ = std::make_unique<PeerMemory>(*mesh.device(ranks_.members[0]), mesh, ranks_.members,
-                                              *opening_, ranks_.rank,
-                                              session_.options().text("shm.copy") != "ring");
+        peers_ = std::make_unique<PeerMemory>(
+            *mesh.device(ranks_.members[0]), mesh, ranks_.members, *opening_, ranks_.rank,
+            session_.options().text("shm.copy") != "ring", session_.agent().log());
     return mine;
 }
 

@@ -1,6 +1,7 @@
 // Access to the other ranks' memory: registered memory is mapped here at its first use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "collectives/window/peer_devices.h"
 #include "collectives/window/peer_processes.h"
 #include "engine/mesh.h"
 #include "memory/registry.h"
@@ -33,9 +34,10 @@ class PeerMemory {
     // members: rank -> member of the mesh. They and the window must outlive this. by_kernel:
     // unregistered memory may be read through the kernel.
     PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
-               const Window &window, uint32_t rank, bool by_kernel)
-        : processes(window, uint32_t(members.size()), rank, by_kernel), device_(device),
-          mesh_(mesh), members_(members), mapped_(members.size()) {}
+               const Window &window, uint32_t rank, bool by_kernel, Log &log)
+        : processes(window, uint32_t(members.size()), rank, by_kernel),
+          accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh),
+          members_(members), mapped_(members.size()) {}
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
@@ -44,7 +46,8 @@ class PeerMemory {
     // Maps the memory. BUSY: call it again after progress.
     Status attach(uint32_t rank, const SharedBuffers &buffers);
 
-    PeerProcesses processes; // for unregistered memory
+    PeerProcesses processes;  // for unregistered memory
+    PeerDevices accelerators; // for memory there
 
   private:
     struct Mapped {

@@ -14,6 +14,7 @@
 // its cache takes several times as long as a store into a line that has left it. So the ring should
 // be twice as large as a core's cache.
 #pragma once
+#include "accel/direct_buffers.h"
 #include "engine/mesh.h"
 
 #include <atomic>
@@ -47,10 +48,19 @@ struct alignas(line_bytes) Introduction {
     Nonce nonce;
 };
 
+// Where a rank's buffers lie on an accelerator, if its header says that they do (window_device.h).
+struct alignas(line_bytes) DeviceOffer {
+    accel::DirectBuffer send, recv;
+    uint8_t nonce[16]; // of its process
+    int64_t process;
+};
+
 struct RankFlags {
     Header headers[2];
     Counter copied, reduced, released; // positions: everything before is copied, reduced, released
+    Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
     Introduction introduction;
+    DeviceOffer on_device[2]; // used in turn, as the headers
 };
 
 class Window {

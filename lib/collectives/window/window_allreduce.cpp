@@ -49,6 +49,7 @@ WindowAllreduce::WindowAllreduce(engine::Request *completed, const WindowCall &c
       chunk_(chunk_of(call.spec, *call.window)), blocks_(blocks(call.spec, *call.window)) {
     uint64_t share = (bytes_ / ranks_ + 63) / 64 * 64; // whole cache lines
     begin_ = std::min(bytes_, share * rank_);
+    consider_device(bytes_);
     piece_end_ = rank_ + 1 == ranks_ ? bytes_ : std::min(bytes_, begin_ + share);
 }
 

@@ -14,6 +14,24 @@ WindowBulk::WindowBulk(engine::Request *completed, const WindowCall &call,
     static_assert(sizeof(Offer) <= Header::inline_bytes);
 }
 
+Offer Offer::on_device(const uint8_t *uuid) {
+    Offer offer;
+    std::memcpy(offer.shared.handle, uuid, sizeof offer.shared.handle);
+    offer.shared.send = nowhere;
+    return offer;
+}
+
+bool Offer::is_on_device(const uint8_t *uuid) const {
+    return shared.bytes == 0 && shared.send == nowhere &&
+           std::memcmp(shared.handle, uuid, sizeof shared.handle) == 0;
+}
+
+void WindowBulk::consider_device(uint64_t bytes) {
+    engine::Landing *const landing = request->landing;
+    if (landing != nullptr && landing->undecided() != nullptr) [[unlikely]]
+        device_ = std::make_unique<WindowDevice>(*landing, peers_.accelerators, ranks_, bytes);
+}
+
 Offer WindowBulk::offer_of(uint32_t rank) const {
     Offer offer;
     std::memcpy(&offer, header(rank).data, sizeof offer);
@@ -27,6 +45,9 @@ WindowOperation::Step WindowBulk::move() {
     case Stage::map: return map();
     case Stage::direct: return work();
     case Stage::end: return finish();
+    case Stage::gather_devices: return gather_devices();
+    case Stage::device: return run_device();
+    case Stage::copies: return use_copies();
     case Stage::pipeline: break;
     }
     return pipeline();
@@ -37,6 +58,8 @@ bool WindowBulk::lacks(uint32_t rank) const {
     case Stage::announce: return lags(rank);
     case Stage::map: return rank == next_;
     case Stage::pipeline: return pipeline_lacks(rank);
+    case Stage::copies: return false;
+    case Stage::device: return rank_ != WindowDevice::leader && rank == WindowDevice::leader;
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());
     default: return look_at(rank) == Peer::missing;
@@ -45,6 +68,7 @@ bool WindowBulk::lacks(uint32_t rank) const {
 
 WindowOperation::Step WindowBulk::announce_buffers() {
     if (!may_announce()) return Step::idle;
+    if (device_ != nullptr) return announce_device();
     own_.address = offered_address();
     announce(&own_, sizeof own_);
     by_kernel_ = own_.address != Offer::nowhere;
@@ -119,6 +143,82 @@ WindowOperation::Step WindowBulk::finish() {
             return Step::idle;
     call_.window->release(rank_, end());
     return Step::done;
+}
+
+// ---- buffers on an accelerator ----
+
+WindowOperation::Step WindowBulk::announce_device() {
+    const bool offers = device_->can_serve();
+    if (offers) {
+        device_->describe(call_.window->flags(rank_).on_device[call_.number & 1]);
+        own_ = Offer::on_device(device_->device());
+    }
+    announce(&own_, sizeof own_);
+    if (!offers) return use_copies();
+    stage_ = Stage::gather_devices;
+    return Step::moved;
+}
+
+// All ranks see the same headers, so all choose the same way.
+WindowOperation::Step WindowBulk::gather_devices() {
+    for (; next_ < ranks_; next_++) {
+        const Peer peer = look_at(next_);
+        if (peer == Peer::missing) return Step::idle;
+        if (peer == Peer::differs) return Step::mismatch;
+        if (!offer_of(next_).is_on_device(device_->device())) return use_copies();
+    }
+    stage_ = Stage::device;
+    return run_device();
+}
+
+WindowOperation::Step WindowBulk::run_device() {
+    const uint32_t leader = WindowDevice::leader;
+    if (rank_ == leader) {
+        if (const Step s = lead_device(); s != Step::done) return s;
+    } else if (!has_published(leader, &RankFlags::reduced, end())) {
+        return has_published(leader, &RankFlags::declined, call_.number) ? use_copies()
+                                                                         : Step::idle;
+    }
+    device_->landing().use_direct();
+    call_.window->release(rank_, end());
+    return Step::done;
+}
+
+WindowOperation::Step WindowBulk::lead_device() {
+    const auto offers = [this](uint32_t rank) -> const DeviceOffer & { return device_offer(rank); };
+    if (!device_->is_begun()) {
+        if (!device_->reaches_all(offers)) {
+            if (!under_lock()) return Step::needs_lock;
+            if (device_->import_all(offers) != DTRAIN_OK) return decline_device();
+        }
+        const uint64_t count = call_.spec.count;
+        const Status s = device_->submit(call_.dtype, call_.op, count);
+        if (!device_->is_begun()) return decline_device();
+        if (s == DTRAIN_OK) return Step::moved;
+    }
+    const Status s = device_->look();
+    if (s == DTRAIN_IN_PROGRESS) return Step::idle;
+    if (s != DTRAIN_OK) return broken(s, int32_t(rank_));
+    publish(&RankFlags::reduced, end());
+    return Step::done;
+}
+
+// The other ranks wait to hear that this one cannot do it.
+WindowOperation::Step WindowBulk::decline_device() {
+    device_->give_up();
+    publish(&RankFlags::declined, call_.number);
+    return use_copies();
+}
+
+// The gate keeps the pipeline from beginning before the input is there.
+WindowOperation::Step WindowBulk::use_copies() {
+    stage_ = Stage::copies;
+    if (!under_lock()) return Step::needs_lock;
+    engine::Landing &landing = device_->landing();
+    if (const Status s = landing.use_copies(); s != DTRAIN_OK) return broken(s, int32_t(rank_));
+    gate = &landing;
+    stage_ = Stage::pipeline;
+    return Step::moved;
 }
 
 } // namespace dtrain::collectives

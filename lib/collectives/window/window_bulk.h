@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/window/peer_memory.h"
+#include "collectives/window/window_device.h"
 #include "collectives/window/window_operation.h"
+
+#include <memory>
 
 namespace dtrain::collectives {
 
@@ -18,12 +21,18 @@ struct Offer {
     static constexpr uint64_t nowhere = UINT64_MAX;
     SharedBuffers shared;
     uint64_t address = nowhere; // in its process, for copies by the kernel
+
+    // On the accelerator with this uuid; the rank's flags say where. Others take it for memory that
+    // they cannot reach.
+    static Offer on_device(const uint8_t *uuid);
+    bool is_on_device(const uint8_t *uuid) const;
 };
 
 // Direct way: if all buffers that other ranks must touch are shared, the ranks load from and store
 // to them. If all ranks offer addresses, the kernel copies between their processes instead.
 // Otherwise the data goes block by block through the rings (the pipeline); a rank that offers
-// neither begins the pipeline at once.
+// neither begins the pipeline at once. If all ranks offer buffers on one accelerator, rank 0 works
+// on these (WindowDevice); else a rank with such buffers first has them copied to host memory.
 class WindowBulk : public WindowOperation {
   public:
     WindowBulk(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
@@ -42,6 +51,8 @@ class WindowBulk : public WindowOperation {
     virtual Step direct() = 0;
     virtual Step pipeline() = 0; // works as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
+    // For kinds that WindowDevice serves: that this rank's buffers may be there.
+    void consider_device(uint64_t bytes);
 
     // The ranks wait for positions of the rings, which each rank's flags count.
     uint64_t end() const { return call_.position + call_.ring_bytes; }
@@ -60,11 +71,25 @@ class WindowBulk : public WindowOperation {
     PeerMemory &peers_;
 
   private:
-    enum class Stage : uint8_t { announce, gather, map, direct, end, pipeline };
+    enum class Stage : uint8_t {
+        announce,
+        gather,
+        map,
+        direct,
+        end,
+        gather_devices,
+        device,
+        copies,
+        pipeline
+    };
     Step move() override;
     bool lacks(uint32_t rank) const override;
+    const char *slow_part() const override {
+        return stage_ == Stage::device ? "the accelerator" : nullptr;
+    }
     const char *way() const override {
         if (stage_ == Stage::pipeline) return "window pipeline";
+        if (device_ != nullptr) return "window device";
         return by_kernel_ ? "window kernel copies" : "window direct";
     }
     Step announce_buffers();
@@ -72,12 +97,22 @@ class WindowBulk : public WindowOperation {
     Step map();
     Step work();
     Step finish();
+    Step announce_device();
+    Step gather_devices();
+    Step run_device();
+    Step lead_device();
+    Step use_copies();
+    Step decline_device();
+    const DeviceOffer &device_offer(uint32_t rank) const {
+        return call_.window->flags(rank).on_device[call_.number & 1];
+    }
     Offer offer_of(uint32_t rank) const;
 
     Offer own_;
     bool all_shared_ = true; // for the ranks below next_
     Stage stage_ = Stage::announce;
-    uint32_t next_ = 0; // the next rank to look at
+    uint32_t next_ = 0;                    // the next rank to look at
+    std::unique_ptr<WindowDevice> device_; // nullptr: the buffers are the host's
 };
 
 } // namespace dtrain::collectives

@@ -97,6 +97,8 @@ void WindowOperation::timed_out(engine::Agent &) {
             text += (named == 0 ? "; it waits for rank " : ", ") + std::to_string(rank);
         named++;
     }
+    if (const char *part = slow_part(); part != nullptr && named == 0)
+        text += std::string("; ") + part + " has not finished yet";
     listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, text.c_str());
 }
 

@@ -52,6 +52,8 @@ class WindowOperation : public engine::Operation {
     virtual Step move() = 0;                     // as step(), once it is its turn
     virtual const char *way() const = 0;         // name of the way, for the timeline
     virtual bool lacks(uint32_t rank) const = 0; // after a move(): whether it waits for this rank
+    // What else it waits for, if it waits for no rank; or nullptr.
+    virtual const char *slow_part() const { return nullptr; }
 
     // A header is used again two operations later. So all ranks must have announced the operation
     // in between: then they have read the older header.

@@ -174,8 +174,9 @@ typedef struct dtrain_mem_params {
  * unmapped before they are deregistered. After an operation has failed, ranks that have not noticed
  * the failure yet may still store to its buffers for a moment. The flag has no effect where no open
  * transport can share memory.
- * Memory of a GPU: it must be such that other processes can map it. DTRAIN_ERR_UNSUPPORTED: the
- * driver cannot pass it on (memory of cudaMallocAsync(), or of virtual memory management). */
+ * Memory of a GPU: ranks on the same GPU can reach it, and reductions between them copy nothing.
+ * DTRAIN_ERR_UNSUPPORTED: the driver cannot pass it on to other processes (memory of
+ * cudaMallocAsync(), or of virtual memory management). */
 #define DTRAIN_MEM_SHARED UINT64_C(1)
 /* Registers the range with every transport of the context until it is deregistered. Operations
  * recognize shared memory by its address; they do not need dtrain_op_params_t for it.

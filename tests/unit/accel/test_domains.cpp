@@ -96,13 +96,13 @@ void test_registered(void **) {
     Where where;
     assert_int_equal(rig.domains.find(memory.address(), 1000, where), DTRAIN_OK);
     assert_null(where.memory.get());
-    std::shared_ptr<DeviceMemory> made;
-    assert_int_equal(DeviceMemory::adopt(where, memory.address(), 1000, true, made),
-                     DTRAIN_ERR_UNSUPPORTED);
-    assert_text("plain0: its memory cannot be passed to other processes");
     uint8_t *const part = memory.address() + 100;
     assert_int_equal(rig.domains.find(part, 800, where), DTRAIN_OK);
-    assert_int_equal(DeviceMemory::adopt(where, part, 800, false, made), DTRAIN_OK);
+    assert_int_equal(where.allocation_bytes, 1000);
+    std::shared_ptr<DeviceMemory> made = DeviceMemory::adopt(where, part, 800);
+    assert_int_equal(made->share(1000), DTRAIN_ERR_UNSUPPORTED);
+    assert_text("plain0: its memory cannot be passed to other processes");
+    assert_null(made->shared());
     const DeviceMemory &known = *made;
     assert_int_equal(rig.domains.known().add(std::move(made)), DTRAIN_OK);
     const std::pair<int, int> parts[] = {{100, 800}, {100, 1}, {899, 1}, {500, 0}};

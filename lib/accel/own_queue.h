@@ -1,4 +1,4 @@
-// A queue of an accelerator that copies for the library.
+// A queue of an accelerator for the library's own work.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "accel/pinned_memory.h"
@@ -21,20 +21,22 @@ struct Copy { // device addresses, also of pinned memory
 Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
                      std::span<const Copy> copies, uint64_t longest);
 
-// Batches of copies, done in order. The queue stores the number of the last batch that is done into
-// a word, so that looking at it costs no call of the driver.
-class CopyQueue { // thread-safe
+// Batches of copies or of other work, done in order. The queue stores the number of the last batch
+// that is done into a word, so that looking at it costs no call of the driver.
+class OwnQueue { // thread-safe
   public:
     // page: holds the word at this offset; outlives the queue, as dev does. waker: is told of each
     // batch that is done.
     Status open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
                 uint64_t offset, uint64_t longest_copy, Waker &waker);
-    ~CopyQueue() { close(); }
+    ~OwnQueue() { close(); }
     void close();
 
     // Submits a batch; never waits. Its number is set even on failure: some of the copies may be in
     // flight until it has passed.
     Status submit(std::span<const Copy> copies, uint32_t &batch);
+    // begun: whether it is in flight, perhaps even on failure (nobody hears of its end then).
+    Status submit(const dtrain_dv_work_t &work, uint32_t &batch, bool &begun);
     // Whether this batch and all before it are done.
     bool passed(uint32_t batch) const {
         return int32_t(word_->load(std::memory_order_acquire) - batch) >= 0;
@@ -44,10 +46,13 @@ class CopyQueue { // thread-safe
     // Sleeps until the batch has passed. TIMEOUT: at the deadline (monotonic_clock()).
     Status wait(uint32_t batch, int64_t deadline_ns);
     void count(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); } // copied so far
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); } // done so far
     void drain(int64_t deadline_ns);                                          // of all batches
+    bool is_idle();
 
   private:
+    template <class Submit> Status submit_batch(Submit &&submit, uint32_t &batch);
+
     const dtrain_dv_ops_t *ops_ = nullptr;
     dtrain_dv_mem_t *page_ = nullptr;
     uint64_t offset_ = 0, longest_copy_ = 0;

@@ -1,6 +1,6 @@
 // Submits copies, and waits for them.
 // SPDX-License-Identifier: Apache-2.0
-#include "accel/copy_queue.h"
+#include "accel/own_queue.h"
 
 #include "base/clock.h"
 
@@ -31,8 +31,8 @@ Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
     return DTRAIN_OK;
 }
 
-Status CopyQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
-                       uint64_t offset, uint64_t longest_copy, Waker &waker) {
+Status OwnQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
+                      uint64_t offset, uint64_t longest_copy, Waker &waker) {
     page_ = page.mem();
     offset_ = offset;
     longest_copy_ = longest_copy;
@@ -43,17 +43,16 @@ Status CopyQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const P
     return DTRAIN_OK;
 }
 
-void CopyQueue::close() {
+void OwnQueue::close() {
     if (ops_ != nullptr) ops_->queue_free(queue_);
     ops_ = nullptr;
 }
 
-Status CopyQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
+template <class Submit> Status OwnQueue::submit_batch(Submit &&submit, uint32_t &batch) {
     std::lock_guard lock(mutex_);
     batch = ++last_;
     set_error_text("");
-    const Status status = submit_copies(*ops_, queue_, copies, longest_copy_);
-    for (const Copy &copy : copies) count(copy.bytes);
+    const Status status = submit();
     const std::string text = error_text();
     const Status signalled = ops_->signal(queue_, page_, offset_, batch);
     if (signalled == DTRAIN_OK) waker_->call_after(*ops_, queue_);
@@ -61,13 +60,27 @@ Status CopyQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
     return status != DTRAIN_OK ? status : signalled;
 }
 
-Status CopyQueue::check() {
+Status OwnQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
+    for (const Copy &copy : copies) count(copy.bytes);
+    return submit_batch([&] { return submit_copies(*ops_, queue_, copies, longest_copy_); }, batch);
+}
+
+Status OwnQueue::submit(const dtrain_dv_work_t &work, uint32_t &batch, bool &begun) {
+    const auto run = [&] {
+        const Status s = ops_->run(queue_, &work);
+        begun = s == DTRAIN_OK;
+        return s;
+    };
+    return submit_batch(run, batch);
+}
+
+Status OwnQueue::check() {
     std::lock_guard lock(mutex_);
     const Status s = ops_->queue_done(queue_);
     return s == DTRAIN_IN_PROGRESS ? Status{DTRAIN_OK} : s;
 }
 
-Status CopyQueue::wait(uint32_t batch, int64_t deadline_ns) {
+Status OwnQueue::wait(uint32_t batch, int64_t deadline_ns) {
     Clock &clock = monotonic_clock();
     int64_t checked_ns = clock.now_ns();
     for (int i = 0; !passed(batch); i++) {
@@ -90,14 +103,22 @@ Status CopyQueue::wait(uint32_t batch, int64_t deadline_ns) {
     return DTRAIN_OK;
 }
 
-void CopyQueue::drain(int64_t deadline_ns) {
+bool OwnQueue::is_idle() {
+    std::lock_guard lock(mutex_);
+    return passed(last_);
+}
+
+// A batch whose end could not be signalled is over when the queue has nothing left.
+void OwnQueue::drain(int64_t deadline_ns) {
     if (ops_ == nullptr) return;
-    uint32_t batch = 0;
-    {
+    const auto busy = [this] {
         std::lock_guard lock(mutex_);
-        batch = last_;
+        return !passed(last_) && ops_->queue_done(queue_) == DTRAIN_IN_PROGRESS;
+    };
+    while (busy() && monotonic_clock().now_ns() < deadline_ns) {
+        const timespec t = {0, nap};
+        nanosleep(&t, nullptr);
     }
-    (void)wait(batch, deadline_ns);
 }
 
 } // namespace dtrain::accel

@@ -1,0 +1,47 @@
+// Access to the other ranks' memory on an accelerator: imported from their processes at its first
+// use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "accel/direct_buffers.h"
+#include "base/log.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dtrain::collectives {
+
+// Used by one operation at a time; import() and the destructor run under the agent's lock.
+class PeerDevices {
+  public:
+    PeerDevices(uint32_t ranks, Log &log) : log_(log), imported_(ranks) {} // which outlives it
+    ~PeerDevices();
+    PeerDevices(const PeerDevices &) = delete;
+    PeerDevices &operator=(const PeerDevices &) = delete;
+
+    // The address of a buffer of another process, or nullptr until import() has succeeded. bytes:
+    // of the buffer.
+    uint8_t *find(uint32_t rank, const accel::DirectBuffer &buffer, uint64_t bytes);
+    // May take milliseconds. The buffer must lie in the allocation that it names.
+    Status import(accel::Domain &domain, uint32_t rank, const accel::DirectBuffer &buffer,
+                  uint64_t bytes);
+
+    // What could not be done once is not tried again; after a warning with the last error's text.
+    bool has_failed() const { return failed_; }
+    void note_failure();
+
+  private:
+    struct Imported {
+        accel::SharedAllocation allocation;
+        accel::Domain *domain;
+        dtrain_dv_mem_t *memory;
+        uint64_t used; // call number of find() at the last use
+    };
+    static constexpr size_t most = 32; // per rank; the least recently used is released
+
+    Log &log_;
+    std::vector<std::vector<Imported>> imported_; // by rank
+    uint64_t calls_ = 0;
+    bool failed_ = false;
+};
+
+} // namespace dtrain::collectives
