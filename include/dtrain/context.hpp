@@ -235,6 +235,19 @@ class Context {
         detail::check(dtrain_mem_alloc(handle(), bytes, &memory));
         return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
     }
+    // Allocates memory of a GPU, with undefined contents. shared: for reductions between the ranks
+    // on this GPU without copies.
+    Memory allocate_on_device(size_t bytes, int32_t device = 0, bool shared = false) const {
+        dtrain_mem_params_t params;
+        DTRAIN_INIT(&params);
+        params.mem_type = DTRAIN_MEM_CUDA;
+        params.length = bytes;
+        params.device = device;
+        params.flags = shared ? DTRAIN_MEM_SHARED : 0;
+        dtrain_mem_t *memory = nullptr;
+        detail::check(dtrain_mem_create(handle(), &params, &memory));
+        return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
+    }
     // Registers memory of the program. shared: moves its pages into memory that the host's other
     // ranks can map. No thread may write to the pages during this call.
     Memory register_memory(void *address, size_t bytes, bool shared = false) const {

@@ -118,7 +118,8 @@ void test_timeline(void **) {
 }
 
 void test_what_is_described(void **) {
-    const Context context(test_options());
+    const Context context(test_options().set("accelerators", "none"));
+    THROWS(UnsupportedError, "", context.allocate_on_device(16));
     THROWS(NotFoundError, "", context.device_stats(99));
     THROWS(UnsupportedError, "", context.device_stats(0)); // those that are built in do not count
     const std::vector<OptionInfo> options = describe_options();

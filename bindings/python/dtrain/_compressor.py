@@ -3,9 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-from typing import Any, Dict, Generic, Mapping, Optional
+from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, Tuple
 
 from . import _dtrain
+from ._checks import kind as kind_of
 from ._checks import pack
 from ._collectives import Array, Done
 from ._constants import AVG, F32, Compression
@@ -16,6 +17,14 @@ from ._parameters import check_positive, fill
 from ._request import Request
 from ._settings import CompressionLike, OpLike
 from ._ways import Blocking, Started, runner
+
+
+def flat(matrices: Iterable[Tuple[int, int]]) -> List[int]:
+    try:
+        return [number for rows, columns in matrices for number in (rows, columns)]
+    except (TypeError, ValueError):
+        raise TypeError(f"matrices: pairs of rows and columns are needed, not {kind_of(matrices)} like this: "
+                        f"{matrices!r:.60}") from None
 
 
 class CompressorOperations(Generic[Done]):
@@ -44,8 +53,7 @@ class Compressor(Child, CompressorOperations[None]):
         flags |= _dtrain.DTRAIN_COMPRESS_STOCHASTIC if settings.pop("stochastic") else 0
         if settings["rank"] is not None:
             check_positive(settings["rank"], "rank")
-        pairs = pack("Q", [number for rows, columns in settings.pop("matrices") or () for number in (rows, columns)],
-                     "matrices")
+        pairs = pack("Q", flat(settings.pop("matrices") or ()), "matrices")
         params = fill(_dtrain.dtrain_compressor_params_t(),
                       {"kind": find(Compression, kind, "kind"), "count": count, "flags": flags, **settings})
         if pairs:

@@ -56,7 +56,10 @@ class DeviceMemory(Child):
 
     def __init__(self, context: Any, shape: Union[int, Sequence[int]], dtype: DTypeLike, device: int,
                  shared: bool) -> None:
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        try:
+            self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        except TypeError:
+            raise TypeError(f"shape: a number of elements, or several, are needed, not {type(shape).__name__}") from None
         if any(not isinstance(length, int) or length <= 0 for length in self.shape):
             raise InvalidError(f"shape: {shape!r} is not a number of elements, or some of them, above 0")
         self.dtype = find_dtype(dtype, "dtype")

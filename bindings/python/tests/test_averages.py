@@ -55,7 +55,7 @@ class Compressors(unittest.TestCase):
         for bad in ([(20, 40)], [(20, 50), (1, 1)], [(-1, -1000)], [(1000, 1), (0, 3)]):
             with self.subTest(bad), self.assertRaisesRegex(ValueError, "matri"):
                 self.make("powersgd", matrices=bad)
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(TypeError, "matrices: pairs"):
             self.make("powersgd", matrices=[(20, 40, 3)])
         with self.assertRaisesRegex(dtrain.InvalidError, "int8 has none"):
             self.make("int8", matrices=[(20, 50)])

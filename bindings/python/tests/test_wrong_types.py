@@ -65,7 +65,7 @@ COMMUNICATOR = {
                   warmup_steps=1, decay_steps=1, decay=0.1,
                   weights=[1], place=lambda first, count, servers: 0),
     "gradients": dict(bucket_bytes=1, cycle=1, stall_warn=1, stall_fail=1),
-    "compressor": dict(kind="topk", count=4, block=8, rank=1, rows=1, seed=1, ratio=0.1),
+    "compressor": dict(kind="topk", count=4, block=8, rank=1, rows=1, matrices=[(1, 4)], seed=1, ratio=0.1),
     "graph": dict(topology="custom", neighbors={}, self_weight=1.0, out_neighbors=[])}
 KEYS = {"keys": [1]}
 TABLE = {
@@ -93,6 +93,7 @@ CONTEXT = {
     "join": dict(rendezvous="env", size=1, rank=0, servers=0, timeout=1, allgather=lambda mine: [mine]),
     "serve": dict(rendezvous="env", size=1, servers=1, index=0, timeout=1), "describe": {},
     "progress": {}, "allocate": dict(size=64), "register": dict(array=floats()),
+    "device_memory": dict(shape=4, dtype="f32", device=0),
     "start_timeline": dict(path=FOLDER.name + "/line"), "mark_timeline": dict(name="x"),
     "stop_timeline": {}, "device_stats": dict(index=0), "set_log": dict(sink=None)}
 FUNCTIONS = {

@@ -127,6 +127,20 @@ public final class Context implements AutoCloseable {
     }
 
     /**
+     * Allocates memory of an NVIDIA GPU.
+     *
+     * @param count its elements; the buffer has less than 2 GiB
+     * @param dtype their type
+     * @param device the number of the GPU
+     * @param shared for reductions between the ranks on this GPU without copies
+     * @return the memory, to be closed
+     * @throws DtrainException there is no such GPU, or not so much memory left, or this context cannot use GPUs
+     */
+    public DeviceAllocation allocateOnDevice(long count, DType dtype, int device, boolean shared) {
+        return DeviceAllocation.of(this, handle, count, Arguments.given(dtype, "dtype"), device, shared);
+    }
+
+    /**
      * Registers a buffer's memory with the transports, which saves copies.
      *
      * @param buffer a direct one

@@ -23,10 +23,7 @@ final class DeviceMemory {
         if (address == 0) {
             throw new IllegalArgumentException("address is 0; that of memory of a GPU is required");
         }
-        if (count < 0 || count > Integer.MAX_VALUE / dtype.bytes()) {
-            throw new IllegalArgumentException("count of " + count + "; it must be between 0 and "
-                    + Integer.MAX_VALUE / dtype.bytes() + ", since a buffer of Java has less than 2 GiB");
-        }
+        checkCount(count, dtype);
         if (address % dtype.bytes() != 0) {
             throw new IllegalArgumentException("address 0x" + Long.toHexString(address) + " is not a multiple of "
                     + dtype.bytes() + ", the size of an element of " + dtype);
@@ -45,6 +42,13 @@ final class DeviceMemory {
             case I64, U64 -> memory.asLongBuffer();
             case I8, U8 -> memory;
         };
+    }
+
+    static void checkCount(long count, DType dtype) {
+        if (count < 0 || count > Integer.MAX_VALUE / dtype.bytes()) {
+            throw new IllegalArgumentException("count of " + count + "; it must be between 0 and "
+                    + Integer.MAX_VALUE / dtype.bytes() + ", since a buffer of Java has less than 2 GiB");
+        }
     }
 
     /** For what is read on the host. */

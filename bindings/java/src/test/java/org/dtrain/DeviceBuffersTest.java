@@ -145,6 +145,21 @@ class DeviceBuffersTest {
     }
 
     @Test
+    void allocated() {
+        FloatBuffer expected = ramp(COUNT);
+        try (DeviceAllocation memory = context.allocateOnDevice(COUNT, DType.F32, 0, true)) {
+            Gpu.write(memory.address(), expected, 4L * COUNT);
+            world.allreduce(memory.buffer());
+            world.allreduce(expected);
+            assertArrayEquals(Buffers.array(expected), values(memory.buffer()));
+        }
+        refused(InvalidException.class, "there is no device 99",
+                () -> context.allocateOnDevice(1, DType.F32, 99, false));
+        refused(IllegalArgumentException.class, "count of -1",
+                () -> context.allocateOnDevice(-1, DType.F32, 0, false));
+    }
+
+    @Test
     void onStreams() {
         long stream = Gpu.stream();
         Parameters on = new Parameters().stream(stream);
