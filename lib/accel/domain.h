@@ -38,14 +38,14 @@ class Domain {
     OwnQueue &to_host() { return to_host_; }
     OwnQueue &to_device() { return to_device_; }
     OwnQueue &kernels() { return kernels_; }
+    const OwnQueue &to_host() const { return to_host_; }
+    const OwnQueue &to_device() const { return to_device_; }
     const OwnQueue &kernels() const { return kernels_; }
     // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first: slow,
     // not while a lock is held that work in flight needs.
     bool prepare(uint32_t dtype);
     // Releases imported memory that kernels in flight may still use, once none does.
     void retire(dtrain_dv_mem_t *memory);
-    const OwnQueue &to_host() const { return to_host_; }
-    const OwnQueue &to_device() const { return to_device_; }
 
   private:
     Domain(const dtrain_dv_ops_t &ops, const std::string &name, const dtrain_dv_attr_t &attr,

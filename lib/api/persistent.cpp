@@ -51,6 +51,23 @@ Status hand_out(dtrain_comm *comm, const Operation &operation,
     return DTRAIN_OK;
 }
 
+// Posts a call, or what was prepared of it, on its buffers themselves, or on the copies that stand
+// for them, if there are any.
+template <class What>
+static Status post_placed(dtrain_comm *comm, const Staged &staged, const How &how, What &what,
+                          collectives::CallOptions options) {
+    options.registry = &comm->context->registry;
+    collectives::Communicator &communicator = *comm->communicator;
+    if (may_be_direct(how, options))
+        return post_on_either(comm->context, staged, options, how,
+                              [&](const collectives::CallOptions &on_either) {
+                                  return communicator.post_undecided(what, on_either);
+                              });
+    return post_staged(
+        comm->context, staged, options, how,
+        [&](const collectives::CallOptions &on_host) { return communicator.post(what, on_host); });
+}
+
 // Makes a persistent collective, whose arguments are checked once, here. graph: kept by the
 // request; may be nullptr. staged: the copies that stand for the call's buffers, if there are any.
 static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
@@ -68,18 +85,8 @@ static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &c
             [comm, prepared = std::move(prepared), graph = std::move(graph),
              staged = std::move(staged),
              how = How{.when = Begin::gated, .stream = stream, .direct = direct}](
-                collectives::CallOptions options) {
-                options.registry = &comm->context->registry;
-                if (may_be_direct(how, options))
-                    return post_on_either(comm->context, staged, options, how,
-                                          [&](const collectives::CallOptions &on_either) {
-                                              return comm->communicator->post_undecided(*prepared,
-                                                                                        on_either);
-                                          });
-                return post_staged(comm->context, staged, options, how,
-                                   [&](const collectives::CallOptions &on_host) {
-                                       return comm->communicator->post(*prepared, on_host);
-                                   });
+                const collectives::CallOptions &options) {
+                return post_placed(comm, staged, how, *prepared, options);
             },
             allowed);
     });
@@ -97,18 +104,8 @@ Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
                                         params, request_p);
         const How how{
             .when = Begin::gated, .stream = stream_of(params), .direct = staging.direct()};
-        const auto go = [&](collectives::CallOptions options) {
-            options.registry = &comm->context->registry;
-            if (may_be_direct(how, options))
-                return post_on_either(comm->context, staging.staged(), options, how,
-                                      [&](const collectives::CallOptions &on_either) {
-                                          return comm->communicator->post_undecided(call,
-                                                                                    on_either);
-                                      });
-            return post_staged(comm->context, staging.staged(), options, how,
-                               [&](const collectives::CallOptions &on_host) {
-                                   return comm->communicator->post(call, on_host);
-                               });
+        const auto go = [&](const collectives::CallOptions &options) {
+            return post_placed(comm, staging.staged(), how, call, options);
         };
         return run_operation(comm->context, params, request_p, go,
                              {.stream = staging.staged() != nullptr});

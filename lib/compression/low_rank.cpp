@@ -19,14 +19,15 @@ constexpr uint64_t plain_piece = 4096; // elements
 
 // What the caller has given as pairs of rows and columns.
 Status read_pairs(const dtrain_compressor_params_t &given, Params &out) {
-    const uint64_t most = given.count; // of matrices, which have an element at least
-    if (given.matrices == nullptr || given.matrix_count == 0 || given.matrix_count > most)
-        return fail(DTRAIN_ERR_INVALID,
-                    "compressor: matrices %s with matrix_count %llu: it must be 1 to %llu, the "
-                    "elements of the vector",
-                    given.matrices == nullptr ? "NULL" : "given",
-                    static_cast<unsigned long long>(given.matrix_count),
-                    static_cast<unsigned long long>(most));
+    if (given.matrices == nullptr)
+        return fail(DTRAIN_ERR_INVALID, "compressor: matrices is NULL, and matrix_count %llu",
+                    static_cast<unsigned long long>(given.matrix_count));
+    if (given.matrix_count == 0 || given.matrix_count > given.count)
+        return fail(
+            DTRAIN_ERR_INVALID,
+            "compressor: matrix_count %llu: it must be 1 to %llu, the elements of the vector",
+            static_cast<unsigned long long>(given.matrix_count),
+            static_cast<unsigned long long>(given.count));
     if (given.rows != 0)
         return fail(DTRAIN_ERR_INVALID, "compressor: give rows or matrices, not both");
     uint64_t left = given.count;
@@ -67,11 +68,6 @@ Status read_matrices(const dtrain_compressor_params_t &given, Params &out) {
     return DTRAIN_OK;
 }
 
-// The elements of a part are less than its rows and columns say only if it is padded.
-bool pays_for(const Matrix &matrix, uint64_t elements, uint32_t rank) {
-    return rank * (matrix.rows + matrix.columns) < elements;
-}
-
 std::unique_ptr<Method> make_low_rank(const Params &params, Group group) {
     if (LowRank::pays(params)) return std::make_unique<LowRank>(params, group);
     return std::make_unique<Uncompressed>(params, group);
@@ -95,35 +91,42 @@ extern const MethodInfo powersgd_method = {
     .make = make_low_rank,
 };
 
-bool LowRank::pays(const Params &params) {
-    uint64_t left = params.count;
+std::vector<LowRank::Part> LowRank::parts_of(const Params &params) {
+    std::vector<Part> parts;
+    uint64_t first = 0, p = 0, q = 0;
     for (const Matrix &matrix : params.matrices) {
-        const uint64_t elements = std::min(matrix.rows * matrix.columns, left);
-        if (pays_for(matrix, elements, params.rank)) return true;
-        left -= elements;
-    }
-    return false;
-}
-
-LowRank::LowRank(const Params &params, Group group) : params_(params), group_(group) {
-    uint64_t first = 0, p = 0, q = 0, widest = 0;
-    for (const Matrix &matrix : params.matrices) {
+        // Fewer than its rows and columns say, if it is padded.
         const uint64_t elements = std::min(matrix.rows * matrix.columns, params.count - first);
-        const bool is_low = pays_for(matrix, elements, params.rank);
+        const bool is_low = params.rank * (matrix.rows + matrix.columns) < elements;
         // As it is, the part has no rows: it is cut into pieces.
         const uint64_t columns = is_low ? matrix.columns : std::min(elements, plain_piece);
-        parts_.push_back({.first = first,
-                          .end = first + elements,
-                          .rows = is_low ? matrix.rows : (elements + columns - 1) / columns,
-                          .columns = columns,
-                          .is_low = is_low,
-                          .p = p,
-                          .q = q,
-                          .seed = params.seed + (uint64_t(parts_.size()) << 32)});
+        parts.push_back({.first = first,
+                         .end = first + elements,
+                         .rows = is_low ? matrix.rows : (elements + columns - 1) / columns,
+                         .columns = columns,
+                         .is_low = is_low,
+                         .p = p,
+                         .q = q,
+                         .seed = params.seed + (uint64_t(parts.size()) << 32)});
         first += elements;
         p += is_low ? matrix.rows * params.rank : elements;
         q += is_low ? matrix.columns * params.rank : 0;
-        if (is_low) widest = std::max(widest, matrix.columns);
+    }
+    return parts;
+}
+
+bool LowRank::pays(const Params &params) {
+    const std::vector<Part> parts = parts_of(params);
+    return std::any_of(parts.begin(), parts.end(), [](const Part &part) { return part.is_low; });
+}
+
+LowRank::LowRank(const Params &params, Group group)
+    : rank_(params.rank), group_(group), parts_(parts_of(params)) {
+    uint64_t p = 0, q = 0, widest = 0;
+    for (const Part &part : parts_) {
+        p = part.p + (part.is_low ? part.rows * rank_ : part.end - part.first);
+        q = part.q + (part.is_low ? part.columns * rank_ : 0);
+        if (part.is_low) widest = std::max(widest, part.columns);
     }
     p_.resize(p);
     q_.resize(q);
@@ -144,8 +147,7 @@ void LowRank::begin(const float *send, float *recv, bool average) {
 void LowRank::reset() {
     std::fill(kept_.begin(), kept_.end(), 0.0f);
     for (const Part &part : parts_)
-        if (part.is_low)
-            fill_random(column(q_, part, 0), part.columns * params_.rank, mix64(part.seed));
+        if (part.is_low) fill_random(column(q_, part, 0), part.columns * rank_, mix64(part.seed));
 }
 
 double LowRank::kept_square() const { return square_sum(kept_.data(), kept_.size()); }
@@ -194,7 +196,7 @@ Action LowRank::next() {
         return {};
     case Stage::orthonormalize:
         if (next_part([&](const Part &part) {
-                orthonormalize({&in_p(part, 0, 0), part.rows * params_.rank}, part.rows);
+                orthonormalize({&in_p(part, 0, 0), part.rows * rank_}, part.rows);
             })) {
             std::fill(next_q_.begin(), next_q_.end(), 0.0f);
             go_to(Stage::transpose);
@@ -223,13 +225,13 @@ void LowRank::multiply_row(const Part &part, const Row &row) {
         return;
     }
     if (!kept_.empty()) accumulate(kept_.data() + row.first, send_ + row.first, row.count);
-    for (uint32_t k = 0; k < params_.rank; k++)
+    for (uint32_t k = 0; k < rank_; k++)
         in_p(part, k, row.index) = dot(vector_ + row.first, column(q_, part, k), row.count);
 }
 
 void LowRank::transpose_row(const Part &part, const Row &row) {
     if (!part.is_low) return;
-    for (uint32_t k = 0; k < params_.rank; k++)
+    for (uint32_t k = 0; k < rank_; k++)
         add_multiple(column(next_q_, part, k), in_p(part, k, row.index), vector_ + row.first,
                      row.count);
 }
@@ -239,7 +241,7 @@ void LowRank::transpose_row(const Part &part, const Row &row) {
 void LowRank::expand_row(const Part &part, const Row &row) {
     if (!part.is_low) return give(row, p_.data() + part.p + (row.first - part.first));
     std::fill_n(row_.data(), row.count, 0.0f);
-    for (uint32_t k = 0; k < params_.rank; k++)
+    for (uint32_t k = 0; k < rank_; k++)
         add_multiple(row_.data(), in_p(part, k, row.index), column(q_, part, k), row.count);
     give(row, row_.data());
     if (!kept_.empty()) keep_rest(kept_.data() + row.first, row_.data(), row.count);
@@ -253,7 +255,7 @@ void LowRank::give(const Row &row, float *sum) {
 
 // Replaces columns that are zero or not finite, which would stay so in all later runs.
 void LowRank::renew_start(const Part &part) {
-    for (uint32_t k = 0; k < params_.rank; k++) {
+    for (uint32_t k = 0; k < rank_; k++) {
         const double square = square_sum(column(q_, part, k), part.columns);
         if (!(square > 0 && square < 1e300))
             fill_random(column(q_, part, k), part.columns, mix64(part.seed + k + 1));

@@ -38,6 +38,7 @@ class LowRank final : public Method {
         uint64_t p, q; // where its factors begin
         uint64_t seed;
     };
+    static std::vector<Part> parts_of(const Params &params);
     struct Row {
         uint64_t index, first, count; // in its part; elements of the vector
     };
@@ -60,9 +61,9 @@ class LowRank final : public Method {
         return p_[part.p + k * part.rows + row];
     }
 
-    const Params params_;
+    const uint32_t rank_;
     const Group group_;
-    std::vector<Part> parts_;
+    const std::vector<Part> parts_;
     std::vector<float> p_, q_; // by part, column by column
     std::vector<float> kept_;
     std::vector<float> next_q_, row_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the tree and runs what needs no driver for tests on the machine's own GPU: the conformance suite of plugins,
-# the tests of buffers on GPUs, and a benchmark. Needs no network, and less than nine minutes on 16 cores.
+# the tests of buffers on GPUs, and a benchmark. Needs no network. Each part after the build has 75 s.
 # usage: tests/gpu/on_hardware.sh [FOLDER for what is built (build/hardware)]
 # SPDX-License-Identifier: Apache-2.0
 set -uo pipefail
