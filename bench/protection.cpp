@@ -73,7 +73,7 @@ void measure_keys() {
 class End {
   public:
     End(Level level, int socket)
-        : host_(options_, log_, monotonic_clock(), {'s', 'e', 'c', 'r', 'e', 't'}, level) {
+        : host_(options_, log_, monotonic_clock(), "secret", level) {
         if (options_.set("tcp.interface", "127.0.0.1") != DTRAIN_OK ||
             transport::Device::open(host_, "tcp", options_, devices_) != DTRAIN_OK)
             die(__LINE__);
