@@ -21,22 +21,22 @@ def object_of(source):
             *folders, file = words[len(words) - words[::-1].index(top):]
             target = f"{os.environ['REUSED']}/{top}/CMakeFiles/{prefix}{'_'.join(folders)}{suffix}.dir"
             path = "/".join([*folders, file])
-            return joined_object(target, f"{top}/{path}") or existing(f"{target}/{path}.o")
+            own = f"{target}/{path}.o"
+            # The newest: a build that has grouped its sources in another way before still has those objects.
+            candidates = [(own, own), *joined_objects(target, f"{top}/{path}")]
+            found = [(os.stat(built).st_mtime_ns, object) for built, object in candidates if os.path.exists(built)]
+            return max(found)[1] if found else ""
     return ""
 
 
-def joined_object(target, path):
+def joined_objects(target, path):
+    """Pairs: what was built of several sources, among them this one; what this source gets of it."""
     for joined in glob.glob(f"{target}/Unity/unity_*_cxx.cxx"):
         with open(joined, encoding="utf-8") as lines:
             sources = [line.split('"')[1] for line in lines if line.startswith("#include")]
         for number, source in enumerate(sources):
             if source.endswith("/" + path):
-                return os.environ["EMPTY"] if number > 0 else existing(f"{joined}.o")
-    return ""
-
-
-def existing(path):
-    return path if os.path.exists(path) else ""
+                yield f"{joined}.o", os.environ["EMPTY"] if number > 0 else f"{joined}.o"
 
 
 def is_smallest(source):
