@@ -72,8 +72,7 @@ void measure_keys() {
 // One of the two processes: a device and the endpoint of the other's.
 class End {
   public:
-    End(Level level, int socket)
-        : host_(options_, log_, monotonic_clock(), "secret", level) {
+    End(Level level, int socket) : host_(options_, log_, monotonic_clock(), "secret", level) {
         if (options_.set("tcp.interface", "127.0.0.1") != DTRAIN_OK ||
             transport::Device::open(host_, "tcp", options_, devices_) != DTRAIN_OK)
             die(__LINE__);

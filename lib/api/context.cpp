@@ -25,12 +25,16 @@ namespace {
 Status open_transports(dtrain_context &context) {
     std::string_view rest = context.options.text("transports");
     std::string reasons;
+    const bool verified = context.options.number("verify") != 0;
     while (!rest.empty()) {
         std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
         if (name.empty()) continue;
         std::vector<std::unique_ptr<dtrain::transport::Device>> devices;
         Status s = dtrain::transport::Device::open(*context.host, name, context.options, devices);
+        if (verified)
+            for (auto device = devices.begin(); s == DTRAIN_OK && device != devices.end(); ++device)
+                s = (*device)->verify();
         if (s == DTRAIN_ERR_UNSUPPORTED) {
             context.log.write(DTRAIN_LOG_WARN, "%s; the transport is not used",
                               dtrain::error_text());

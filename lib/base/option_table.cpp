@@ -155,6 +155,14 @@ constexpr OptionSpec all_options[] = {
     {"ucx.tls", "", text, 0, 0, nullptr,
      "UCX's own transports to use, as in rc,ud or tcp; empty: those of UCX_TLS, or all but "
      "shared memory"},
+    {"verify", "no", boolean, 0, 0, nullptr,
+     "check every message of collectives and tables from the sender's memory to the receiver's, "
+     "and "
+     "results between ranks; a difference is an error that names the ranks; the same in all "
+     "processes"},
+    {"verify.results", "64", integer, 0, 1'000'000'000, nullptr,
+     "with verify: of all-reduces, all-gathers and broadcasts of a communicator, each one of this "
+     "number has its results compared between ranks; 0: none"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,
      "how long a waiting rank spins before it sleeps; auto: 50us, or no spinning when ranks "
      "outnumber cores; ten times as long with a device that cannot wake it"},

@@ -3,7 +3,7 @@
 // details".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 namespace dtrain::data {
 
@@ -22,7 +22,7 @@ inline void store_le(uint8_t *p, uint64_t value, size_t bytes) {
 
 // The checksum is masked, so that checksums stored inside checksummed data stay meaningful.
 inline uint32_t masked_crc(const void *data, size_t length) {
-    const uint32_t crc = wire::crc32c(data, length);
+    const uint32_t crc = crc32c(data, length);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tensor_reader.h"
 
+#include "base/crc32c.h"
 #include "data/frame.h"
-#include "wire/crc32c.h"
 
 namespace dtrain::data {
 
@@ -31,7 +31,7 @@ Status TensorReader::read_index(const Seal &known) {
     const uint8_t *data = nullptr;
     if (Status s = file_.take(length_bytes, data); s != DTRAIN_OK) return s;
     const uint64_t length = load_le(data, length_bytes);
-    seal_.crc = wire::crc32c(data, length_bytes);
+    seal_.crc = crc32c(data, length_bytes);
     if (length < 2 || length > file_.remaining())
         return fail(DTRAIN_ERR_CORRUPT,
                     "an index of %llu bytes, but only %llu bytes follow in the "
@@ -44,7 +44,7 @@ Status TensorReader::read_index(const Seal &known) {
                     static_cast<unsigned long long>(length),
                     static_cast<unsigned long long>(max_index_bytes));
     if (Status s = file_.take(size_t(length), data); s != DTRAIN_OK) return s;
-    seal_.crc = wire::crc32c(data, size_t(length), seal_.crc);
+    seal_.crc = crc32c(data, size_t(length), seal_.crc);
     if (known.bytes > 0 && known.crc != seal_.crc)
         return fail(
             DTRAIN_ERR_CORRUPT,

@@ -76,6 +76,7 @@ class ScheduleRun final : public Operation {
     void work_locally(uint32_t i);
     void work_on_sums(const Step &step, uint64_t count); // ADASUM
     void weigh(const Step &step, uint64_t count);
+    void compare(const Step &step);
     void step_done(uint32_t i);
     bool can_advance() const;
     void trace_begin(StepRun &step);

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "engine/executor.h"
+#include "engine/result_hash.h"
+
+#include <cstring>
 
 namespace dtrain::engine {
 namespace {
@@ -42,6 +45,14 @@ void ScheduleRun::work_locally(uint32_t i) {
     case StepKind::dots:
     case StepKind::add_sums:
     case StepKind::blend: work_on_sums(step, step.bytes / size); break;
+    case StepKind::hash: {
+        // What is not reduced is copied, bit by bit.
+        const uint64_t hash =
+            result_hash(place(step.src), step.bytes, params_.op != 0 ? params_.dtype : 0);
+        std::memcpy(place(step.dst), &hash, sizeof hash);
+        break;
+    }
+    case StepKind::compare: compare(step); break;
     default: break;
     }
 }
@@ -72,13 +83,41 @@ void ScheduleRun::weigh(const Step &step, uint64_t count) {
                   step.terms_count, count, params_.dtype);
 }
 
+// Each of three ranks whose results should be equal sees which one differs; two do not.
+void ScheduleRun::compare(const Step &step) {
+    uint64_t own = 0, others[2] = {}; // of the ranks before and after this one
+    std::memcpy(&own, place(step.src), sizeof own);
+    std::memcpy(others, place(step.dst), step.bytes);
+    const bool two = step.bytes == sizeof own;
+    if (two) others[1] = others[0];
+    if (others[0] == own && others[1] == own) return;
+    const auto ranks = uint32_t(params_.members.size());
+    const int32_t beside[2] = {step.peer, int32_t((params_.rank + 1) % ranks)};
+    int32_t guilty = -1;
+    if (!two && others[0] == others[1]) guilty = int32_t(params_.rank);
+    if (!two && others[0] == own) guilty = beside[1];
+    if (!two && others[1] == own) guilty = beside[0];
+    char text[192];
+    if (guilty >= 0)
+        std::snprintf(text, sizeof text,
+                      "its result differs from those of the ranks beside it: its memory or its "
+                      "processor is at fault (option verify)");
+    else
+        std::snprintf(text, sizeof text,
+                      "ranks %u and %d have different results: the memory or the processor of one "
+                      "of them is at fault (option verify)",
+                      params_.rank, beside[others[0] == own]);
+    broken(DTRAIN_ERR_CORRUPT, guilty, text);
+}
+
 void ScheduleRun::trace_begin(StepRun &step) {
     if (agent_->timeline().on()) step.begun_ns = agent_->clock().now_ns();
 }
 
 void ScheduleRun::record(StepRun &step_run, StepKind kind) {
-    static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy",  "reduce",
-                                            "scale", "dots", "add_sums", "blend", "weigh"};
+    static constexpr const char *names[] = {"send",   "recv",  "reduce", "copy",
+                                            "reduce", "scale", "dots",   "add_sums",
+                                            "blend",  "weigh", "hash",   "compare"};
     const Step &step = params_.plan->schedule.steps[index(step_run)];
     agent_->timeline().record({.begin_ns = step_run.begun_ns,
                                .end_ns = agent_->clock().now_ns(),

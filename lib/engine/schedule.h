@@ -22,7 +22,10 @@ enum class StepKind : uint8_t {
     dots,     // sums = {a.a, b.b, a.b}
     add_sums, // dst += src, three doubles
     blend,    // dst = a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b), by sums
-    weigh     // dst = sum of the terms, added in their order; dst may be one of them
+    weigh,    // dst = sum of the terms, added in their order; dst may be one of them
+    // Comparing results (collectives/schedule/comparison.h).
+    hash,   // dst = hash of src, eight bytes
+    compare // the run fails if src, this rank's hash, is not equal to those of its neighbors (dst)
 };
 
 // The memory that a step accesses: the caller's send buffer (never written), the caller's receive
@@ -43,7 +46,7 @@ struct Term {
 
 struct Step {
     StepKind kind = StepKind::copy;
-    int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce, dots, blend
+    int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce, dots, blend, compare
     Place src, dst;
     uint64_t sums = 0; // offset in scratch of three doubles; dots, blend
     // Positive (dots: may be 0); a multiple of the element size in steps that reduce.

@@ -19,11 +19,13 @@ namespace dtrain::engine {
 
 inline constexpr uint32_t group_id_bits = 9, job_bits = 3, source_bits = 12, call_bits = 12,
                           fingerprint_bits = 14, message_bits = 12, group_shift = 55;
-inline constexpr uint32_t max_groups = 1u << group_id_bits;  // per context, at one time
-inline constexpr uint32_t max_jobs = 1u << job_bits;         // per context, at one time
-inline constexpr uint32_t max_ranks = 1u << source_bits;     // of one communicator
-inline constexpr uint32_t max_messages = 1u << message_bits; // of one pair in one collective
-inline constexpr uint64_t exact = ~uint64_t{0};              // mask for receiving from one source
+inline constexpr uint32_t max_groups = 1u << group_id_bits; // per context, at one time
+inline constexpr uint32_t max_jobs = 1u << job_bits;        // per context, at one time
+inline constexpr uint32_t max_ranks = 1u << source_bits;    // of one communicator
+// Of one pair in one collective, in each direction. The last number is that of the message with
+// which ranks compare their results.
+inline constexpr uint32_t max_messages = (1u << message_bits) - 1, comparing_message = max_messages;
+inline constexpr uint64_t exact = ~uint64_t{0}; // mask for receiving from one source
 
 enum class TagClass : uint64_t { collective = 0, point_to_point = 1, parameter_server = 2 };
 

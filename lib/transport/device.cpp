@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "transport/plugin.h"
+#include "transport/verifier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -87,6 +88,12 @@ Status Device::start(const Host &host, const char *device) {
         return explain(status, name_, "query");
     if (status = check(); status != DTRAIN_OK) return status;
     return renew_address();
+}
+
+Status Device::verify() {
+    Status status = verify_messages(ops_, dev_);
+    if (status == DTRAIN_OK) status = ops_.query(dev_, &attr_);
+    return status == DTRAIN_OK ? DTRAIN_OK : explain(status, name_, "verify");
 }
 
 Status Device::renew_address() {

@@ -34,6 +34,8 @@ class Device {
     const dtrain_tp_ops_t &ops() const { return ops_; } // operations that the plugin lacks are NULL
     dtrain_tp_dev_t *dev() const { return dev_; }
     const std::vector<uint8_t> &address() const { return address_; }
+    // Checks all messages from now on (verifier.h). Before anything is connected.
+    Status verify();
     // Reads the address again, before anything is connected.
     Status renew_address();
     // Whether progress() has moved bytes since the last call of this function. Under the lock.

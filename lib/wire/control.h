@@ -31,6 +31,8 @@ struct Peer {
     bool serves = false;  // a worker that serves tables beside the dedicated servers
     uint32_t cores = 0;   // it may use, in thousandths; 0: unknown
     uint8_t slot = 0;     // of this job in the tags of messages to the member
+    // How it checks messages and results: 0: not at all; else option verify.results, plus one.
+    uint32_t verify = 0;
 };
 
 struct Join {

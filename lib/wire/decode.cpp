@@ -101,6 +101,7 @@ Peer unpack(Reader &r, const fb::Peer &t) {
     m.cores = t.cores();
     r.check(t.slot() < max_jobs, "slot of the job");
     m.slot = t.slot();
+    m.verify = t.verify();
     m.transports = r.tables(t.transports(), max_transports, "list of transports",
                             [&](const fb::Transport &one) { return unpack(r, one); });
     return m;

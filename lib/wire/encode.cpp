@@ -21,7 +21,7 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
             fb::CreateTransport(b, b.CreateString(t.name), b.CreateVector(t.bytes)));
     return fb::CreatePeer(b, m.role, m.index, m.pid, b.CreateString(m.host),
                           b.CreateString(m.listener), text(b, m.label), b.CreateVector(transports),
-                          m.cpus, text(b, m.location), m.serves, m.cores, m.slot);
+                          m.cpus, text(b, m.location), m.serves, m.cores, m.slot, m.verify);
 }
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {

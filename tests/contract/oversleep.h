@@ -12,6 +12,20 @@
 #include <string>
 #include <thread>
 
+// Of all threads of this process, by the kernel's count: the longest time that one of them, in its
+// life, has waited for a processor though it could run. A call needs its context's threads, too,
+// and whoever holds a lock may be among them.
+inline int64_t longest_wait_of_a_thread_ns() {
+    int64_t longest_ns = 0;
+    std::error_code gone;
+    for (const auto &task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+        int64_t ran_ns = 0, waited_ns = 0;
+        std::ifstream(task.path() / "schedstat") >> ran_ns >> waited_ns; // 0 if it has ended
+        longest_ns = std::max(longest_ns, waited_ns);
+    }
+    return longest_ns;
+}
+
 // Notes the longest while it lives. held_up_ns: of any second, how much of it the thread waited
 // though it could run, by the kernel's count. A thread that only sleeps is run at once when it
 // wakes; one that works may lose its processor in the middle, to every other group of tasks in

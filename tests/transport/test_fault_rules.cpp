@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace dtrain::test;
 
@@ -71,8 +72,8 @@ void test_clean(void **) {
     assert_all_sent(o);
     assert_int_equal(o.got.size(), messages_n);
     assert_tags_in_order(o);
-    assert_log(o, "of 1000 sends over sim: dropped 0, truncated 0, duplicated 0, delayed 0, "
-                  "connections reset 0");
+    assert_log(o, "of 1000 sends over sim: dropped 0, truncated 0, bits flipped 0, duplicated 0, "
+                  "delayed 0, connections reset 0");
 }
 
 void test_drop(void **) {
@@ -107,6 +108,18 @@ void test_truncate(void **) {
     }
     assert_in_range(cut, 52, 148);
     assert_log(o, "truncated " + std::to_string(cut) + ",");
+}
+
+// One bit of the 16 bytes, in what arrives and not in what was given to be sent.
+void test_flip(void **) {
+    const Outcome o = run({{"plugin.fault.flip", "100"}});
+    assert_all_sent(o);
+    assert_int_equal(o.got.size(), messages_n);
+    std::set<uint64_t> missing;
+    for (uint64_t i = 0; i < messages_n; i++) missing.insert(i);
+    for (uint64_t number : o.got) missing.erase(number);
+    assert_in_range(missing.size(), 15, 85); // half of the bits are not in the number
+    assert_true(o.log.find("bits flipped 0,") == std::string::npos);
 }
 
 void test_delay(void **) {
@@ -185,6 +198,7 @@ int main() {
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_duplicate),
         cmocka_unit_test(test_truncate),
+        cmocka_unit_test(test_flip),
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_options),

@@ -16,11 +16,12 @@ Device::~Device() {
     if (inner) ops.close(inner);
     while (Operation *operation = all_.pop_front()) pool_.put(operation); // not reported
     host.log(DTRAIN_LOG_INFO,
-             "fault: of %llu sends over %s: dropped %llu, truncated %llu, duplicated %llu, "
-             "delayed %llu, connections reset %llu",
+             "fault: of %llu sends over %s: dropped %llu, truncated %llu, bits flipped %llu, "
+             "duplicated %llu, delayed %llu, connections reset %llu",
              static_cast<unsigned long long>(counts_.sends), settings.over,
              static_cast<unsigned long long>(counts_.dropped),
              static_cast<unsigned long long>(counts_.truncated),
+             static_cast<unsigned long long>(counts_.flipped),
              static_cast<unsigned long long>(counts_.duplicated),
              static_cast<unsigned long long>(counts_.delayed),
              static_cast<unsigned long long>(counts_.resets));

@@ -32,12 +32,13 @@ struct Operation {
     uint64_t hold = 0;    // calls of progress() to wait before it is passed
     dtrain_tp_iov_t iov[max_iov];
     uint32_t n = 0;
+    std::unique_ptr<uint8_t[]> changed; // what is sent in place of the caller's bytes
     Link<Operation> all, held;
 };
 
 struct Counts {
-    uint64_t connects = 0, sends = 0, dropped = 0, truncated = 0, duplicated = 0, resets = 0,
-             delayed = 0;
+    uint64_t connects = 0, sends = 0, dropped = 0, truncated = 0, flipped = 0, duplicated = 0,
+             resets = 0, delayed = 0;
 };
 
 class Device {
@@ -83,6 +84,7 @@ class Device {
     void complete(Operation *operation, dtrain_status_t status);
     bool chance(uint64_t per_thousand);
     void tamper(Operation &operation);
+    void flip(Operation &operation);
     dtrain_status_t post(Operation &operation);
     bool must_wait(const Operation &operation) const;
     void release_held();

@@ -9,6 +9,23 @@ bool Device::chance(uint64_t per_thousand) {
     return per_thousand && next_random(random_) % 1000 < per_thousand;
 }
 
+// In a copy, since the caller's memory is not ours to change. The message goes unharmed if there is
+// no memory for one.
+void Device::flip(Operation &operation) {
+    IovCursor rest;
+    uint64_t length = 0;
+    if (!iov_length(operation.iov, operation.n, &length) || !length) return;
+    operation.changed.reset(new (std::nothrow) uint8_t[length]);
+    if (!operation.changed) return;
+    rest.assign(operation.iov, operation.n, length);
+    rest.gather(operation.changed.get(), length);
+    const uint64_t bit = next_random(random_) % (8 * length);
+    operation.changed[bit / 8] = uint8_t(operation.changed[bit / 8] ^ 1u << bit % 8);
+    operation.iov[0] = {operation.changed.get(), length, nullptr};
+    operation.n = 1;
+    counts_.flipped++;
+}
+
 // Decides on everything except drop and reset.
 void Device::tamper(Operation &operation) {
     if (operation.length && chance(settings.truncate)) {
@@ -19,6 +36,7 @@ void Device::tamper(Operation &operation) {
             left -= operation.iov[i].len;
         }
     }
+    if (operation.length && chance(settings.flip)) flip(operation);
     if (chance(settings.duplicate)) {
         counts_.duplicated++;
         operation.to_post++;

@@ -14,6 +14,7 @@ constexpr NumberOption<Settings> numbers[] = {
     {"plugin.fault.after", &Settings::after, UINT64_MAX},
     {"plugin.fault.drop", &Settings::drop, always},
     {"plugin.fault.truncate", &Settings::truncate, always},
+    {"plugin.fault.flip", &Settings::flip, always},
     {"plugin.fault.duplicate", &Settings::duplicate, always},
     {"plugin.fault.reset", &Settings::reset, always},
     {"plugin.fault.refuse", &Settings::refuse, UINT64_MAX},

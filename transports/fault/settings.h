@@ -16,6 +16,7 @@ struct Settings {
     uint64_t after = 0;     // number of messages that a device sends unharmed first
     uint64_t drop = 0;      // chance that a message is never sent though its send succeeds
     uint64_t truncate = 0;  // chance that only its beginning is sent
+    uint64_t flip = 0;      // chance that one of its bits is changed
     uint64_t duplicate = 0; // chance that it is sent twice
     uint64_t reset = 0;     // chance that its endpoint breaks
     uint64_t refuse = 0;    // number of attempts to connect that fail first

@@ -17,7 +17,7 @@ Coordinator::Coordinator(const Settings &settings, int64_t now)
       reforms_(state_, newcomers_, settings.identity) {
     state_.job = settings.job;
     state_.coordinator = settings.identity.member();
-    roster_.emplace(settings.identity.workers, settings.identity.servers);
+    roster_.emplace(settings.identity.workers, settings.identity.servers, settings.self.verify);
     links_[local_link] = {state_.coordinator, "", "", false};
 }
 

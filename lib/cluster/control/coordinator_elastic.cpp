@@ -6,7 +6,9 @@ namespace dtrain::cluster {
 
 void Coordinator::wait_to_come_in(Link link, const wire::Join &join, int64_t now,
                                   Actions &actions) {
-    if (Status s = newcomers_.add(link, links_[link].remote, join, now); s != DTRAIN_OK)
+    Status s = check_verify(join, settings_.self.verify);
+    if (s == DTRAIN_OK) s = newcomers_.add(link, links_[link].remote, join, now);
+    if (s != DTRAIN_OK)
         return refuse(link, s, std::string("the job refused: ") + error_text(), actions);
     lobby_.erase(link);
     actions.emplace_back(Send{link, wire::Waiting{}});

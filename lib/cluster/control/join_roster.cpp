@@ -23,15 +23,29 @@ Status check_size(const wire::Join &join, int32_t workers, int32_t servers) {
     return DTRAIN_OK;
 }
 
+// wire::Peer's member in words.
+std::string options_of(uint32_t verify) {
+    return verify == 0 ? "option verify=no"
+                       : text("options verify=yes verify.results=%u", verify - 1);
+}
+
 } // namespace
 
-JoinRoster::JoinRoster(int32_t workers, int32_t servers)
-    : workers_(workers), servers_(servers), seats_(size_t(workers) + size_t(servers)) {}
+Status check_verify(const wire::Join &join, uint32_t coordinators) {
+    if (join.self.verify == coordinators) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CONFIG, "it has %s, rank 0 has %s; set them alike in all processes",
+                options_of(join.self.verify).c_str(), options_of(coordinators).c_str());
+}
+
+JoinRoster::JoinRoster(int32_t workers, int32_t servers, uint32_t verify)
+    : workers_(workers), servers_(servers), verify_(verify),
+      seats_(size_t(workers) + size_t(servers)) {}
 
 Status JoinRoster::admit(int32_t member, const std::string &remote, const wire::Join &join,
                          bool &hopeless) {
     const wire::Peer &peer = join.self;
     Status s = check_size(join, workers_, servers_);
+    if (s == DTRAIN_OK) s = check_verify(join, verify_);
     int32_t limit = peer.role == 0 ? workers_ : servers_;
     int32_t claimed = peer.role == 0 ? peer.index : workers_ + peer.index;
     if (s == DTRAIN_OK && (peer.index >= limit || claimed != member))

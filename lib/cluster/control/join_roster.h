@@ -9,9 +9,13 @@
 
 namespace dtrain::cluster {
 
+// DTRAIN_ERR_CONFIG unless it checks messages and results as the coordinator does.
+Status check_verify(const wire::Join &join, uint32_t coordinators);
+
 class JoinRoster {
   public:
-    JoinRoster(int32_t workers, int32_t servers);
+    // verify: of the coordinator, as in wire::Peer.
+    JoinRoster(int32_t workers, int32_t servers, uint32_t verify);
 
     // Admits a member. DTRAIN_ERR_CONFIG or _VERSION, with this thread's error text, if it cannot
     // be admitted. remote: its address without a port ("": this process). hopeless: no other
@@ -35,6 +39,7 @@ class JoinRoster {
         std::string remark; // why it is not here
     };
     int32_t workers_, servers_;
+    uint32_t verify_;
     std::vector<Seat> seats_;
     size_t joined_ = 0;
     size_t strangers_ = 0;

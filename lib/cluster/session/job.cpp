@@ -62,6 +62,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.cores = usable_millicores();
     s.self.location = params.location;
     s.self.slot = uint8_t(params.slot);
+    s.self.verify = params.verify;
     s.self.serves = params.serves && params.identity.role == Role::worker;
     return s;
 }
@@ -85,6 +86,8 @@ Status read_join_options(const Options &options, JoinParams &params) {
     params.listen_address = options.text("listen.address");
     params.location = options.text("topology");
     params.serves = options.number("ps.serve") != 0;
+    params.verify =
+        options.number("verify") != 0 ? 1 + uint32_t(options.number("verify.results")) : 0;
     if (Status s = read_secret(options, params.secret); s != DTRAIN_OK) return s;
     return read_demand(options, !params.secret.empty(), params.protection);
 }

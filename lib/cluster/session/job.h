@@ -84,14 +84,15 @@ struct JoinParams {
     protection::Demand protection;
     std::string location; // of this host: option "topology"
     bool serves = false;  // option "ps.serve"
+    uint32_t verify = 0;  // options "verify" and "verify.results", as wire::Peer has them
     uint32_t slot = 0;    // of the job in the tags of messages to this member
     std::vector<TransportAddress> transports;
     std::shared_ptr<Fd> listener; // of worker 0 that listens already, or nullptr
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
 };
-// Fills timeout, heartbeat, listen_address, location, secret (from option secret or secret.file)
-// and protection.
+// Fills timeout, heartbeat, listen_address, location, verify, secret (from option secret or
+// secret.file) and protection.
 Status read_join_options(const Options &options, JoinParams &params);
 // The monotonic deadline of a join that begins now; INT64_MAX: none. timeout_ns 0: option
 // join.timeout.

@@ -8,6 +8,7 @@
 
 #include "collectives/communicator/scaled_call.h"
 #include "collectives/communicator/wide_average.h"
+#include "collectives/schedule/comparison.h"
 #include "collectives/window/window_allreduce.h"
 #include "collectives/window/window_exchange.h"
 #include "collectives/window/window_transfer.h"
@@ -271,6 +272,8 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
             s != DTRAIN_OK)
             return s;
     params.plan = prepared.plan;
+    if (compared_ != 0 && mine.seq % compared_ == 0 && can_compare(spec)) [[unlikely]]
+        params.plan = with_comparison(spec, *params.plan);
     if (!prepared.is_valid || wanted) prepared.plan.reset();
     turn.end();
     params.mesh = &session_->mesh();

@@ -173,7 +173,8 @@ class Communicator {
     Faults faults_;
     SharedMemory memory_;
     Ways ways_;
-    bool agreeing_ = false; // the current call is the adaptation's own; guarded by order_
+    const uint64_t compared_; // each call of this number has its results compared; 0: none
+    bool agreeing_ = false;   // the current call is the adaptation's own; guarded by order_
 };
 
 } // namespace dtrain::collectives

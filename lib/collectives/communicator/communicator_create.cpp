@@ -23,7 +23,10 @@ uint64_t derived_uid(uint64_t parent, uint64_t seq) {
 Communicator::Communicator(std::shared_ptr<cluster::Session> session, Membership &&ranks)
     : session_(std::move(session)), agent_(session_->agent()), ranks_(std::move(ranks)),
       topology_(find_topology()), order_(ranks_.uid), faults_(*session_, ranks_, order_, times_),
-      memory_(*session_, ranks_, faults_), ways_(ranks_, memory_) {}
+      memory_(*session_, ranks_, faults_), ways_(ranks_, memory_),
+      compared_(session_->options().number("verify") != 0
+                    ? uint64_t(session_->options().number("verify.results"))
+                    : 0) {}
 
 Topology Communicator::find_topology() const {
     std::vector<std::string> hosts, locations;

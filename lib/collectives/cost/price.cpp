@@ -94,7 +94,9 @@ class Simulation {
         case StepKind::blend: return bytes * model_.reduce_ns_per_byte;
         case StepKind::weigh: return bytes * step.terms_count * model_.reduce_ns_per_byte;
         case StepKind::copy:
-        case StepKind::scale: break;
+        case StepKind::scale:
+        case StepKind::hash:
+        case StepKind::compare: break;
         }
         return bytes * model_.copy_ns_per_byte;
     }

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cost/tuning.h"
 
+#include "base/crc32c.h"
 #include "base/fd.h"
 #include "base/output_file.h"
-#include "wire/crc32c.h"
 
 #include <cerrno>
 #include <charconv>
@@ -74,7 +74,7 @@ bool set_value(const Field &field, std::string_view text, Tuning &tuning) {
 
 std::string check_line(std::string_view text) {
     char line[32];
-    std::snprintf(line, sizeof line, "crc32c = %08x\n", wire::crc32c(text.data(), text.size()));
+    std::snprintf(line, sizeof line, "crc32c = %08x\n", crc32c(text.data(), text.size()));
     return line;
 }
 

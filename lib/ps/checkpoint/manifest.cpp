@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/manifest.h"
 
+#include "base/crc32c.h"
 #include "ps/checkpoint/part_heading.h"
 #include "ps/table/file_name.h"
-#include "wire/crc32c.h"
 
 #include <algorithm>
 #include <charconv>
@@ -110,7 +110,7 @@ std::string manifest_text(const Manifest &manifest) {
         text += "]}";
     }
     text += "],\n\"crc32c\":\"";
-    const uint32_t crc = wire::crc32c(text.data(), text.size());
+    const uint32_t crc = crc32c(text.data(), text.size());
     return text + hex32(crc) + "\"}\n";
 }
 

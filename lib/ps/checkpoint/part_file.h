@@ -1,9 +1,9 @@
 // Code that the files of dense and of sparse parts of a checkpoint share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/crc32c.h"
 #include "data/durable_file.h"
 #include "ps/checkpoint/part_heading.h"
-#include "wire/crc32c.h"
 
 #include <algorithm>
 #include <string>
@@ -23,7 +23,7 @@ Status write_part(data::Disk &disk, const std::string &path, const CheckpointNam
                            .rate = image.rate,
                            .crc = 0};
     pieces([&](const void *data, uint64_t bytes) {
-        heading.crc = wire::crc32c(data, bytes, heading.crc);
+        heading.crc = crc32c(data, bytes, heading.crc);
         return DTRAIN_OK;
     });
     data::DurableFile file(disk);

@@ -90,7 +90,7 @@ Status RowFile::check(const CheckpointName &checkpoint, const std::string &table
 
 Status RowFile::take(uint64_t bytes, const uint8_t *&data) {
     Status s = file_.take(bytes, data);
-    if (s == DTRAIN_OK) crc_ = wire::crc32c(data, bytes, crc_);
+    if (s == DTRAIN_OK) crc_ = crc32c(data, bytes, crc_);
     return s;
 }
 

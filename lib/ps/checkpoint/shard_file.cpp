@@ -174,7 +174,7 @@ Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, Sha
         const uint64_t n = std::min(bytes - at, most);
         const uint8_t *data = nullptr;
         if (Status s = file_.take(n, data); s != DTRAIN_OK) return s;
-        crc = wire::crc32c(data, n, crc);
+        crc = crc32c(data, n, crc);
         const uint64_t first = at / array.size * array.elements; // place of the first element
         part_.for_each_run(
             {first, n / array.size * array.elements}, [&](const Range &here, uint64_t from) {

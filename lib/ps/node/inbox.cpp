@@ -51,6 +51,8 @@ void Inbox::received(engine::Completion *self, const dtrain_tp_done_t &event) {
     buffer.pending = false;
     inbox.pending_--;
     if (inbox.closed_) return;
+    if (event.status == DTRAIN_ERR_CORRUPT) [[unlikely]]
+        inbox.damage_.tell(inbox.agent_, engine::tag_source(event.tag), buffer.device->name());
     if (event.status == DTRAIN_OK)
         inbox.take_(engine::tag_source(event.tag), buffer.bytes.get(), event.bytes);
     if (inbox.listen(buffer) != DTRAIN_OK) inbox.deaf_ = true;

@@ -4,6 +4,7 @@
 #include "engine/mesh.h"
 #include "engine/tag.h"
 #include "memory/registration.h"
+#include "ps/node/damage.h"
 
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,7 @@ class Inbox {
     const uint64_t tag_, most_bytes_;
     Take take_;
     std::vector<std::unique_ptr<Buffer>> buffers_;
+    Damage damage_;
     uint32_t pending_ = 0;
     bool closed_ = false, deaf_ = false;
 };

@@ -202,6 +202,10 @@ void NetworkWire::answered(engine::Completion *self, const dtrain_tp_done_t &eve
     bool came = event.status == DTRAIN_OK || event.status == DTRAIN_ERR_TRUNCATED;
     if (came) slot.unanswered--;
     if (slot.withdrawing) return wire.settle(slot);
+    if (event.status == DTRAIN_ERR_CORRUPT) [[unlikely]] {
+        const uint32_t member = wire.servers_.member(slot.server);
+        wire.damage_.tell(wire.agent_, member, wire.mesh_.way(member, 0));
+    }
     if (came && event.bytes < sizeof header)
         return wire.client_->on_fragment(*slot.request, event.bytes, wire.agent_.now());
     // An answer that is longer than the receive belongs to the canceled request of the same number,

@@ -11,6 +11,7 @@
 #include "engine/mesh.h"
 #include "engine/tag.h"
 #include "ps/client/client.h"
+#include "ps/node/damage.h"
 #include "ps/node/header_memory.h"
 #include "ps/node/inbox.h"
 #include "ps/node/pack_sender.h"
@@ -121,6 +122,7 @@ class NetworkWire final {
     uint32_t all_copies_ = 0;      // packed requests of all servers that are not settled
     uint32_t held_ = 0;            // rounds without a packed answer while requests wait in packs
     std::deque<Late> late_;
+    Damage damage_;
     int64_t next_purge_ = 0;
 };
 

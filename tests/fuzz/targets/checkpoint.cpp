@@ -5,9 +5,9 @@
 // stands for the data's checksum.
 #include "tests/fuzz/memory_file.h"
 
+#include "base/crc32c.h"
 #include "ps/checkpoint/row_file.h"
 #include "ps/checkpoint/shard_file.h"
-#include "wire/crc32c.h"
 
 using namespace dtrain;
 using namespace dtrain::ps;
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const Bytes index = in.bytes(length), numbers = in.rest();
     std::string text(index.begin(), index.end());
     if (const size_t at = text.find('@'); at != std::string::npos)
-        text.replace(at, 1, std::to_string(wire::crc32c(numbers.data(), numbers.size())));
+        text.replace(at, 1, std::to_string(crc32c(numbers.data(), numbers.size())));
     const Bytes whole = fuzz::Made().put(uint64_t(text.size())).all(text).all(numbers);
     file.assign(whole.data(), whole.size());
     const TableParams params = params_of(table);

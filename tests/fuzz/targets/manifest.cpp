@@ -5,8 +5,8 @@
 // computed here.
 #include "tests/fuzz/fuzz.h"
 
+#include "base/crc32c.h"
 #include "ps/checkpoint/lineage.h"
-#include "wire/crc32c.h"
 
 using namespace dtrain;
 using namespace dtrain::ps;
@@ -20,7 +20,7 @@ constexpr size_t most_manifests = 8;
 std::string finished(std::string text) {
     text += last_line;
     char sum[16];
-    std::snprintf(sum, sizeof sum, "%08x", wire::crc32c(text.data(), text.size()));
+    std::snprintf(sum, sizeof sum, "%08x", crc32c(text.data(), text.size()));
     return text + sum + "\"}\n";
 }
 

@@ -4,8 +4,8 @@
 // Input: whether the checksum is computed here, then the file (without its last line, if it is).
 #include "tests/fuzz/fuzz.h"
 
+#include "base/crc32c.h"
 #include "collectives/cost/tuning.h"
-#include "wire/crc32c.h"
 
 #include <cmath>
 
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::string text(bytes.begin(), bytes.end());
     if (finish) {
         char sum[16];
-        std::snprintf(sum, sizeof sum, "%08x\n", wire::crc32c(text.data(), text.size()));
+        std::snprintf(sum, sizeof sum, "%08x\n", crc32c(text.data(), text.size()));
         text += std::string(last_line) + sum;
     }
     Tuning tuning;

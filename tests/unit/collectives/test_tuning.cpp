@@ -1,10 +1,10 @@
 // The tuning file: what is written is read, and nothing else is believed.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/crc32c.h"
 #include "base/status.h"
 #include "check.h"
 #include "collectives/cost/tuning.h"
 #include "temporary_folder.h"
-#include "wire/crc32c.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ Tuning sample() {
 std::string sealed(std::string text) {
     text.resize(text.find("crc32c = "));
     char line[32];
-    std::snprintf(line, sizeof line, "crc32c = %08x\n", wire::crc32c(text.data(), text.size()));
+    std::snprintf(line, sizeof line, "crc32c = %08x\n", crc32c(text.data(), text.size()));
     return text + line;
 }
 

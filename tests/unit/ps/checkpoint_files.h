@@ -1,8 +1,8 @@
 // The files of a checkpoint: what a worker writes of one, and what may happen to them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/crc32c.h"
 #include "ps/checkpoint/checkpoint_folder.h"
-#include "wire/crc32c.h"
 
 #include "check.h"
 
@@ -39,8 +39,7 @@ inline void seal_again(CheckpointFolder &folder, uint64_t step) {
                 content_of(folder.folder(step) + "/" + name + number + ".safetensors");
             uint64_t length = 0;
             std::memcpy(&length, text.data(), sizeof length);
-            table.parts[i] = {text.size(),
-                              wire::crc32c(text.data(), std::min(text.size(), 8 + length))};
+            table.parts[i] = {text.size(), crc32c(text.data(), std::min(text.size(), 8 + length))};
         }
     assert_int_equal(folder.complete(manifest), DTRAIN_OK);
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace dtrain::wire {
+namespace dtrain {
 
 // The checksum of data[length]. For a checksum over several pieces, pass each result as `crc` of
 // the next call.
@@ -20,4 +20,4 @@ struct Crc32cKernel {
 };
 std::span<const Crc32cKernel> crc32c_kernels();
 
-} // namespace dtrain::wire
+} // namespace dtrain

@@ -1,6 +1,6 @@
 // CRC-32C by tables, and with the instructions of x86-64 and Arm.
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 #include <cstring>
@@ -11,15 +11,15 @@
 #include <sys/auxv.h>
 #endif
 
-namespace dtrain::wire {
+namespace dtrain {
 namespace {
 
-using Table = std::array<std::array<uint32_t, 256>, 8>;
+using CrcTable = std::array<std::array<uint32_t, 256>, 8>;
 
 // table[k][b]: the effect of byte b on the state when k zero bytes follow it.
-constexpr Table make_table() {
+constexpr CrcTable make_crc_table() {
     constexpr uint32_t polynomial = 0x82f63b78; // reflected
-    Table table{};
+    CrcTable table{};
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t state = b;
         for (int bit = 0; bit < 8; bit++) state = (state >> 1) ^ (state & 1 ? polynomial : 0);
@@ -30,16 +30,16 @@ constexpr Table make_table() {
             table[k][b] = (table[k - 1][b] >> 8) ^ table[0][table[k - 1][b] & 255];
     return table;
 }
-constexpr Table table = make_table();
+constexpr CrcTable crc_table = make_crc_table();
 
 // Processes eight bytes per step. Source: M. Kounavis and F. Berry, "Novel Table Lookup-Based
 // Algorithms for High-Performance CRC Generation", 2008.
 uint32_t update_table(uint32_t state, const uint8_t *p, size_t length) {
     for (; length >= 8; p += 8, length -= 8)
-        state = table[7][(state ^ p[0]) & 255] ^ table[6][((state >> 8) ^ p[1]) & 255] ^
-                table[5][((state >> 16) ^ p[2]) & 255] ^ table[4][(state >> 24) ^ p[3]] ^
-                table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
-    for (; length > 0; p++, length--) state = (state >> 8) ^ table[0][(state ^ *p) & 255];
+        state = crc_table[7][(state ^ p[0]) & 255] ^ crc_table[6][((state >> 8) ^ p[1]) & 255] ^
+                crc_table[5][((state >> 16) ^ p[2]) & 255] ^ crc_table[4][(state >> 24) ^ p[3]] ^
+                crc_table[3][p[4]] ^ crc_table[2][p[5]] ^ crc_table[1][p[6]] ^ crc_table[0][p[7]];
+    for (; length > 0; p++, length--) state = (state >> 8) ^ crc_table[0][(state ^ *p) & 255];
     return state;
 }
 
@@ -75,19 +75,19 @@ bool has_arm_crc() {
 }
 #endif
 
-bool always() { return true; }
+bool any_processor() { return true; }
 
-constexpr Crc32cKernel kernels[] = {
+constexpr Crc32cKernel crc_kernels[] = {
 #if defined(__x86_64__)
     {"sse4.2", update_sse42, has_sse42},
 #elif defined(__aarch64__)
     {"arm-crc", update_arm, has_arm_crc},
 #endif
-    {"table", update_table, always},
+    {"table", update_table, any_processor},
 };
 
 auto best_kernel() {
-    const Crc32cKernel *kernel = kernels;
+    const Crc32cKernel *kernel = crc_kernels;
     while (!kernel->usable()) kernel++;
     return kernel->update;
 }
@@ -99,6 +99,6 @@ uint32_t crc32c(const void *data, size_t length, uint32_t crc) {
     return ~update(~crc, static_cast<const uint8_t *>(data), length);
 }
 
-std::span<const Crc32cKernel> crc32c_kernels() { return kernels; }
+std::span<const Crc32cKernel> crc32c_kernels() { return crc_kernels; }
 
-} // namespace dtrain::wire
+} // namespace dtrain

@@ -1,14 +1,14 @@
 // CRC-32C: known vectors, and every kernel of this processor against a bitwise reference.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/crc32c.h"
 #include "check.h"
-#include "wire/crc32c.h"
 
 #include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
 
-using namespace dtrain::wire;
+using namespace dtrain;
 
 namespace {
 

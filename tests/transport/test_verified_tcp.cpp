@@ -1,0 +1,11 @@
+// The TCP transport behind a verifier does all that a transport has to.
+// SPDX-License-Identifier: Apache-2.0
+#include "verified.h"
+
+extern "C" const dtrain_tp_plugin_t dtrain_tp_plugin_tcp;
+
+int main() {
+    using namespace dtrain::test;
+    subject.plugin = verified(dtrain_tp_plugin_tcp);
+    return subject.plugin == nullptr ? 1 : run_conformance();
+}
