@@ -75,13 +75,14 @@ bool Helper::poll_agent() {
     return !agent_.has_poller() || agent_.clock().now_ns() - begin > soon;
 }
 
-// Returns whether it was woken.
+// Returns whether it was woken. Once stopped it does not sleep: an earlier rest may have taken the
+// wake-up of the destructor.
 bool Helper::rest(Rest how) {
     const bool as_poller = how == Rest::as_poller, dozes = how == Rest::dozing;
     parked_.store(!dozes, std::memory_order_seq_cst);
     const int64_t longest = as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_rest;
     const bool may_sleep = as_poller ? agent_.begin_sleep() : dozes || !nobody_polls();
-    if (may_sleep) {
+    if (may_sleep && !stop_) {
         pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
                          {.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0}};
         timespec t = {longest / second, longest % second};

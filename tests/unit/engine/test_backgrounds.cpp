@@ -6,8 +6,12 @@
 #include "engine/backgrounds.h"
 #include "engine/helper.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <memory>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <thread>
 
@@ -117,6 +121,68 @@ void a_round_that_does_not_end_keeps_nobody_waiting(void **) {
     backgrounds.remove(&task);
 }
 
+// Ends when somebody polls after it is over.
+struct Pending final : Operation {
+    explicit Pending(Request *completed) : Operation(completed) { polled = true; }
+    void start(Agent &) override {}
+    int advance(Agent &agent) override {
+        if (!over) return 0;
+        agent.finish(this, {}, "");
+        return 1;
+    }
+    void fail(Agent &agent, const Outcome &outcome, const char *text) override {
+        agent.finish(this, outcome, text);
+    }
+    void timed_out(Agent &) override {}
+    std::atomic<bool> over{false};
+};
+
+// A thread that is created now gets the core of this thread only when this one sleeps.
+class OneCore {
+  public:
+    OneCore() {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        assert_int_equal(sched_getaffinity(0, sizeof all_, &all_), 0);
+        assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+        assert_int_equal(sched_setscheduler(0, SCHED_IDLE, &none_), 0);
+    }
+    void come_first() const { assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none_), 0); }
+    ~OneCore() { sched_setaffinity(0, sizeof all_, &all_); }
+
+  private:
+    const sched_param none_ = {};
+    cpu_set_t all_;
+};
+
+// The helper sleeps as the one that polls; what was pending ends in another thread, and the helper
+// is told to end before it has noticed. It must not rest for a second then. One try of several is
+// quick, even on a busy machine.
+void a_helper_that_sleeps_ends_at_once(void **) {
+    int64_t quickest = INT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        Log log;
+        Agent agent(monotonic_clock(), log);
+        assert_int_equal(agent.open(), DTRAIN_OK);
+        agent.set_policy({.spin_ns = 50 * us, .yield_ns = 0, .sleep_ns = patience});
+        const OneCore core;
+        auto helper = std::make_unique<Helper>(agent);
+        assert_int_equal(helper->start(false), DTRAIN_OK);
+        core.come_first();
+        Request request;
+        auto *pending = new (request) Pending(&request);
+        agent.post(pending, false);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50)); // the helper goes to sleep
+        pending->over = true;
+        agent.wait(request, INT64_MAX);
+        const int64_t begin = monotonic_clock().now_ns();
+        helper.reset();
+        quickest = std::min(quickest, monotonic_clock().now_ns() - begin);
+    }
+    assert_true(quickest < 500 * ms);
+}
+
 } // namespace
 
 int main() {
@@ -124,6 +190,7 @@ int main() {
         cmocka_unit_test(a_task_asks_by_its_deadline_or_its_descriptor),
         cmocka_unit_test(one_that_lacks_memory_is_told),
         cmocka_unit_test(a_round_that_does_not_end_keeps_nobody_waiting),
+        cmocka_unit_test(a_helper_that_sleeps_ends_at_once),
     };
     return cmocka_run_group_tests_name("backgrounds", tests, nullptr, nullptr);
 }
