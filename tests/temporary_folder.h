@@ -9,7 +9,9 @@
 #include <system_error>
 
 struct TemporaryFolder {
-    TemporaryFolder() {
+    // where: a folder; /dev/shm is faster if many files are made.
+    explicit TemporaryFolder(const std::string &where = "/tmp")
+        : name(where + "/dtrain-test-XXXXXX") {
         if (mkdtemp(name.data()) == nullptr)
             throw std::system_error(errno, std::generic_category(), name);
     }
@@ -25,5 +27,5 @@ struct TemporaryFolder {
         return size_t(std::distance(std::filesystem::directory_iterator(name), {}));
     }
 
-    std::string name = "/tmp/dtrain-test-XXXXXX";
+    std::string name;
 };

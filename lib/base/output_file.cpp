@@ -1,4 +1,5 @@
-// Replaces files without following links, and writes files that appear only when complete.
+// Replaces files without following links, writes files that appear only when complete, and syncs
+// folders.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/output_file.h"
 
@@ -60,11 +61,25 @@ Status write_whole_file(const std::string &path, const std::string &content) {
     Fd fd = create(fresh);
     if (!fd) return fail_errno(errno, "creating %s", fresh.c_str());
     Status s = write_all(fd, content);
+    if (s == DTRAIN_OK && fsync(fd.get()) != 0) s = fail_errno(errno, "syncing it");
     if (fd.close() != 0 && s == DTRAIN_OK) s = fail_errno(errno, "closing it");
     if (s == DTRAIN_OK && rename(fresh.c_str(), path.c_str()) != 0)
         s = fail_errno(errno, "renaming %s", fresh.c_str());
     if (s != DTRAIN_OK) unlink(fresh.c_str());
+    if (s == DTRAIN_OK) (void)sync_folder(folder_of(path)); // some folders can only be written to
     return s;
+}
+
+int sync_folder(const std::string &path) {
+    const Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return -errno;
+    return fsync(fd.get()) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+std::string folder_of(const std::string &path) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 } // namespace dtrain

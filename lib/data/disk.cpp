@@ -3,6 +3,7 @@
 #include "data/disk.h"
 
 #include "base/fd.h"
+#include "base/output_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -33,11 +34,7 @@ class SystemDisk final : public Disk {
     int remove(const char *path) override { return result(unlink(path)); }
     int make_folder(const char *path) override { return result(mkdir(path, 0777)); }
     int remove_folder(const char *path) override { return result(rmdir(path)); }
-    int sync_folder(const char *path) override {
-        const Fd fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (!fd) return -errno;
-        return fsync(fd.get()) < 0 && errno != EINVAL ? -errno : 0;
-    }
+    int sync_folder(const char *path) override { return dtrain::sync_folder(path); }
 };
 
 constinit SystemDisk disk;

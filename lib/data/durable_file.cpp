@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/durable_file.h"
 
+#include "base/output_file.h"
 #include "data/input_file.h"
 
 #include <algorithm>
@@ -64,12 +65,6 @@ void DurableFile::discard() {
     fd_ = -1;
     if (!temporary_.empty()) disk_.remove(temporary_.c_str());
     temporary_.clear();
-}
-
-std::string folder_of(const std::string &path) {
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 Status read_small_file(const std::string &path, size_t limit, std::string &content) {

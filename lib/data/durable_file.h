@@ -32,7 +32,6 @@ class DurableFile {
     std::string path_, temporary_; // temporary_ is empty if there is nothing to remove
 };
 
-std::string folder_of(const std::string &path); // "a/b" of "a/b/c"
 // Reads a whole file of at most `limit` bytes. The error text does not name the file.
 Status read_small_file(const std::string &path, size_t limit, std::string &content);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/writer.h"
 
+#include "base/output_file.h"
 #include "data/frame.h"
 
 #include <cerrno>
@@ -29,14 +30,6 @@ Fd create_beside(const std::string &path, std::string &name) {
         if (fd || errno != EEXIST) return fd;
     }
     return Fd();
-}
-
-// Makes the new name itself durable, if the folder and its file system can do so.
-void sync_folder(const std::string &path) {
-    const size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd) fsync(fd.get());
 }
 
 } // namespace
@@ -120,7 +113,7 @@ Status Writer::commit() {
         return fail_errno(errno, "cannot rename \"%s\" to \"%s\"", temporary_.c_str(),
                           path_.c_str());
     temporary_.clear();
-    sync_folder(path_);
+    (void)sync_folder(folder_of(path_)); // some folders can only be written to
     return DTRAIN_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "ps/checkpoint/checkpoint_folder.h"
 
 #include "base/fd.h"
+#include "base/output_file.h"
 #include "data/durable_file.h"
 #include "ps/checkpoint/lineage.h"
 #include "ps/checkpoint/part_heading.h"
@@ -38,7 +39,7 @@ Status make_folder(data::Disk &disk, const std::string &path) {
     int error = disk.make_folder(path.c_str());
     if (error == -EEXIST) return DTRAIN_OK;
     if (error < 0) return fail_errno(-error, "cannot create the folder %s", path.c_str());
-    const std::string parent = data::folder_of(path);
+    const std::string parent = folder_of(path);
     error = disk.sync_folder(parent.c_str());
     return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", parent.c_str());
 }
