@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/secret_memory.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -34,6 +35,10 @@ Status read_file(const std::string &path, Secret &secret) {
     if (n == 0 || n == ssize_t(sizeof buffer))
         return fail(DTRAIN_ERR_CONFIG,
                     "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
+    // A crash leaves such a file if its content was not on the disk yet.
+    if (std::all_of(buffer, buffer + n, [](char c) { return c == 0; }))
+        return fail(DTRAIN_ERR_CONFIG, "option secret.file: \"%s\" has zero bytes only",
+                    path.c_str());
     secret = std::string_view(buffer, size_t(n));
     explicit_bzero(buffer, sizeof buffer);
     return DTRAIN_OK;

@@ -4,10 +4,13 @@
 
 #include "base/secret.h"
 #include "base/secret_memory.h"
+#include "temporary_folder.h"
 
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <utility>
 #include <vector>
 
@@ -59,6 +62,25 @@ void the_longest_option_fits(void **) {
     assert_int_equal(options.set("secret", text + "x"), DTRAIN_ERR_LIMIT);
 }
 
+// As a crash may leave a file that was not synced.
+void zero_bytes_are_no_secret(void **) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("secret");
+    Options options;
+    Secret secret;
+    assert_int_equal(options.set("secret.file", path), DTRAIN_OK);
+    for (const std::string &text : {std::string(), std::string(1, '\0'), std::string(64, '\0')}) {
+        std::ofstream(path) << text;
+        assert_int_equal(chmod(path.c_str(), 0600), 0);
+        assert_int_equal(read_secret(options, secret), DTRAIN_ERR_CONFIG);
+        assert_non_null(std::strstr(error_text(), path.c_str()));
+    }
+    const std::string binary("\0\1", 2);
+    std::ofstream(path) << binary;
+    assert_int_equal(read_secret(options, secret), DTRAIN_OK);
+    assert_true(secret.text() == binary);
+}
+
 } // namespace
 
 int main() {
@@ -66,6 +88,7 @@ int main() {
         cmocka_unit_test(pieces_do_not_overlap),
         cmocka_unit_test(copies_share_a_secret),
         cmocka_unit_test(the_longest_option_fits),
+        cmocka_unit_test(zero_bytes_are_no_secret),
     };
     return cmocka_run_group_tests_name("secret_memory", tests, nullptr, nullptr);
 }
