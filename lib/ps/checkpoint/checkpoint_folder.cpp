@@ -33,15 +33,25 @@ template <class F> Status for_each_entry(const std::string &path, F &&f) {
     return DTRAIN_OK;
 }
 
+std::string in(const std::string &folder, const std::string &name) { return folder + "/" + name; }
+
 bool tells_lineage(const std::string &name) { return name.starts_with(lineage_prefix); }
 
+Status sync(data::Disk &disk, const std::string &folder) {
+    const int error = disk.sync_folder(folder.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", folder.c_str());
+}
+
+// Also syncs the parent of a folder that exists: the process that created it may have been killed
+// before it did so. Unless the parent is not readable here; then it was not such a process.
 Status make_folder(data::Disk &disk, const std::string &path) {
-    int error = disk.make_folder(path.c_str());
-    if (error == -EEXIST) return DTRAIN_OK;
-    if (error < 0) return fail_errno(-error, "cannot create the folder %s", path.c_str());
+    const int made = disk.make_folder(path.c_str());
+    if (made < 0 && made != -EEXIST)
+        return fail_errno(-made, "cannot create the folder %s", path.c_str());
     const std::string parent = folder_of(path);
-    error = disk.sync_folder(parent.c_str());
-    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", parent.c_str());
+    const int synced = disk.sync_folder(parent.c_str());
+    if (synced == 0 || (synced == -EACCES && made == -EEXIST)) return DTRAIN_OK;
+    return fail_errno(-synced, "cannot sync the folder %s", parent.c_str());
 }
 
 } // namespace
@@ -86,13 +96,12 @@ Status CheckpointFolder::begin(uint64_t step, uint64_t lineage) {
     if (fd < 0) return fail_errno(-fd, "cannot create %s", own.c_str());
     if (int error = disk_.close(fd); error < 0)
         return fail_errno(-error, "cannot close %s", own.c_str());
-    if (int error = disk_.sync_folder(path.c_str()); error < 0)
-        return fail_errno(-error, "cannot sync the folder %s", path.c_str());
+    if (Status s = sync(disk_, path); s != DTRAIN_OK) return s;
     std::vector<std::string> there;
     if (Status s = names(step, there); s != DTRAIN_OK) return s;
     for (const std::string &name : there)
-        if (tells_lineage(name) && path + "/" + name != own)
-            if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+        if (const std::string other = in(path, name); tells_lineage(name) && other != own)
+            if (Status s = erase(other); s != DTRAIN_OK) return s;
     return DTRAIN_OK;
 }
 
@@ -163,23 +172,26 @@ Status CheckpointFolder::erase(const std::string &path) {
 
 Status CheckpointFolder::reopen(uint64_t step) {
     if (Status s = erase(manifest_path(step)); s != DTRAIN_OK) return s;
-    const std::string path = folder(step);
-    const int error = disk_.sync_folder(path.c_str());
-    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", path.c_str());
+    return sync(disk_, folder(step));
 }
 
 // Removes the manifest first and the lineage file last, so that after an interruption the rest is
-// still recognizable as incomplete and as belonging to its lineage.
+// still recognizable as incomplete and as belonging to its lineage. Each removal is durable before
+// the next begins, even that of a manifest by a process that was killed then.
 Status CheckpointFolder::remove(uint64_t step) {
     if (is_complete(step))
-        if (Status s = reopen(step); s != DTRAIN_OK) return s;
+        if (Status s = erase(manifest_path(step)); s != DTRAIN_OK) return s;
+    if (Status s = sync(disk_, folder(step)); s != DTRAIN_OK) return s;
     std::vector<std::string> there;
     if (Status s = names(step, there); s != DTRAIN_OK) return s;
-    std::stable_partition(there.begin(), there.end(),
-                          [](const std::string &name) { return !tells_lineage(name); });
+    const auto last = std::stable_partition(
+        there.begin(), there.end(), [](const std::string &name) { return !tells_lineage(name); });
     const std::string path = folder(step);
-    for (const std::string &name : there)
-        if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+    for (auto name = there.begin(); name != there.end(); ++name) {
+        if (name == last && last != there.begin())
+            if (Status s = sync(disk_, path); s != DTRAIN_OK) return s;
+        if (Status s = erase(in(path, *name)); s != DTRAIN_OK) return s;
+    }
     const int error = disk_.remove_folder(path.c_str());
     return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot remove the folder %s", path.c_str());
 }
@@ -198,7 +210,14 @@ Status CheckpointFolder::remove_incomplete(uint64_t step, uint64_t lineage) {
 Status CheckpointFolder::remove_old(uint64_t lineage, uint32_t keep, uint64_t before) {
     std::vector<Manifest> complete;
     (void)list(complete); // unreadable checkpoints stay, since their lineage is unknown
-    for (uint64_t step : old_ones(complete, lineage, keep))
+    const std::vector<uint64_t> old = old_ones(complete, lineage, keep);
+    // What is kept must be durable before others go: a process that was killed may have completed
+    // one without syncing it.
+    for (const Manifest &one : complete)
+        if (!old.empty() && one.lineage == lineage &&
+            std::find(old.begin(), old.end(), one.step) == old.end())
+            if (Status s = sync(disk_, folder(one.step)); s != DTRAIN_OK) return s;
+    for (uint64_t step : old)
         if (Status s = remove(step); s != DTRAIN_OK) return s;
     std::vector<uint64_t> all;
     if (Status s = steps(all); s != DTRAIN_OK) return s;

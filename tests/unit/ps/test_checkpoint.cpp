@@ -269,6 +269,22 @@ void the_newest_are_kept(void **) {
     assert_int_equal(save(table, folder.name, 20, quick_disk), DTRAIN_ERR_STATE);
 }
 
+// The folder is there, in one that this user may not read; a folder that was just created is
+// synced.
+void a_parent_that_cannot_be_read(void **) {
+    TemporaryFolder parent;
+    FaultyDisk disk;
+    CheckpointFolder names(parent.file("checkpoints"), disk);
+    constexpr uint64_t sync_of_parent = 1;
+    disk.plan(FaultyDisk::Fault::error, sync_of_parent, EACCES);
+    assert_int_not_equal(names.begin(3, 0xabc), DTRAIN_OK);
+    assert_non_null(std::strstr(dtrain::error_text(), "cannot sync the folder"));
+    disk.plan(FaultyDisk::Fault::error, sync_of_parent, EACCES);
+    assert_int_equal(names.begin(3, 0xabc), DTRAIN_OK);
+    disk.plan(FaultyDisk::Fault::error, sync_of_parent, EIO);
+    assert_int_equal(names.begin(3, 0xabc), DTRAIN_ERR_IO);
+}
+
 // What another job has begun may be under way.
 // A worker was lost when it had ended a clock for one of them only.
 void servers_at_different_clocks(void **) {
@@ -408,6 +424,7 @@ int main() {
         cmocka_unit_test(what_is_not_seen_is_not_saved),
         cmocka_unit_test(what_others_have_begun_stays),
         cmocka_unit_test(servers_at_different_clocks),
+        cmocka_unit_test(a_parent_that_cannot_be_read),
         cmocka_unit_test(the_newest_are_kept),
         cmocka_unit_test(a_bad_manifest_is_named),
         cmocka_unit_test(an_error_at_every_step),
