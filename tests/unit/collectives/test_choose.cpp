@@ -5,11 +5,11 @@
 #include "collectives/cost/choose.h"
 #include "every_rank.h"
 #include "networks.h"
+#include "thorough.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -36,7 +36,6 @@ const std::vector<std::pair<const char *, NetworkModel>> grid_networks = [] {
     return all;
 }();
 
-// With DTRAIN_FULL_GRID set: minutes instead of seconds.
 struct Grid {
     std::vector<int32_t> sizes;
     uint64_t factor;            // from one number of bytes to the next
@@ -45,7 +44,7 @@ struct Grid {
 };
 const Grid &grid() {
 #ifdef __OPTIMIZE__
-    static const Grid fast = {{2, 3, 4, 5, 6, 8, 13, 16, 17, 31, 64, 100}, 16, 60'000, {1024}};
+    static const Grid fast = {{2, 3, 4, 5, 6, 8, 13, 16, 17, 31, 64}, 16, 20'000, {1024}};
 #else
     static const Grid fast = {{2, 3, 4, 8, 13}, 64, 3'000, {256}}; // sanitizers are slow
 #endif
@@ -53,7 +52,7 @@ const Grid &grid() {
                               8,
                               3'000'000,
                               {1024, 4096, 10007, 16384}};
-    return std::getenv("DTRAIN_FULL_GRID") != nullptr ? full : fast;
+    return is_thorough() ? full : fast;
 }
 
 // Infinite when it is too large to be simulated.

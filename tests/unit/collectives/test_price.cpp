@@ -5,6 +5,7 @@
 #include "every_rank.h"
 #include "networks.h"
 #include "tested.h"
+#include "thorough.h"
 
 #include <cinttypes>
 #include <cmath>
@@ -21,9 +22,9 @@ constexpr double short_low = 0.85, short_high = 1.2; // up to 16 KiB
 constexpr double long_low = 0.6, long_high = 1.7;
 constexpr uint64_t short_bytes = 16384;
 #ifdef __OPTIMIZE__
-constexpr size_t most_steps = 100'000; // of a simulation
+const size_t most_steps = is_thorough() ? 100'000 : 20'000; // of a simulation
 #else
-constexpr size_t most_steps = 3'000; // with sanitizers more would take minutes
+const size_t most_steps = 3'000; // with sanitizers more would take minutes
 #endif
 
 double simulate(EveryRank &ranks, Algorithm algorithm, const NetworkModel &model) {

@@ -1,6 +1,7 @@
 // What has a higher priority overtakes what is in flight already, and nobody waits forever.
 // SPDX-License-Identifier: Apache-2.0
 #include "simulated_job.h"
+#include "thorough.h"
 
 #include <algorithm>
 
@@ -45,7 +46,7 @@ int64_t time_of(uint64_t low_bytes, uint64_t high_bytes, int32_t low, int32_t hi
 }
 
 void a_higher_one_overtakes(void **) {
-    constexpr uint64_t low = 32 << 20, high = 2 << 20;
+    constexpr uint64_t low = 8 << 20, high = 512 << 10;
     const int64_t begin = time_of(0, 0, -1, 0), alone = time_of(0, high, -1, 0) - begin;
     const int64_t overtakes = time_of(low, high, -1, 0) - begin;
     const int64_t waits = time_of(low, high, 0, 0) - begin;
@@ -77,7 +78,7 @@ void ranks_may_disagree(void **) {
 void any_priorities_give_the_same_sums(void **) {
     print_message("seed %llu\n", static_cast<unsigned long long>(seed()));
     std::mt19937_64 random(seed());
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < (is_thorough() ? 200 : 30); round++) {
         Job job(uint32_t(1 + random() % 5), random());
         std::deque<Sum> sums;
         for (uint32_t call = 1; call <= 1 + random() % 6; call++)
