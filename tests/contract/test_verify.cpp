@@ -41,7 +41,13 @@ std::vector<std::string> networks() {
     const size_t at = all.find(key) + key.size();
     return {all.substr(at, all.find(' ', at) - at)};
 }
+#ifdef __OPTIMIZE__
 constexpr uint64_t jobs = 8, most_calls = 400;
+constexpr int pushes = 300;
+#else
+constexpr uint64_t jobs = 3, most_calls = 200; // sanitizers are slow
+constexpr int pushes = 120;
+#endif
 
 struct Found {
     std::atomic<int> wrong{0}, errors{0};
@@ -129,13 +135,13 @@ void count_lines(void *count, int32_t, const char *line) {
 
 // Requests of tables are sent again, so each is applied exactly once.
 void test_changed_messages_of_tables(void **) {
-    constexpr int workers = 2, servers = 1, pushes = 300;
+    constexpr int workers = 2, servers = 1;
     constexpr uint64_t length = 5000, keys_n = 40, dim = 9;
     for (const std::string &over : networks()) {
         std::atomic<int> lines{0};
         std::barrier all(workers);
         const auto options = [&](int member) {
-            Options its = flipping(over, "yes", "30", "200", 100 + uint64_t(member));
+            Options its = flipping(over, "yes", "30", "100", 100 + uint64_t(member));
             its.back() = {"log.level", "warn"};
             return its;
         };

@@ -73,7 +73,11 @@ struct Share {
     size_t kills;
     uint64_t states, states_after_kill;
 };
+#ifdef __SANITIZE_ADDRESS__ // slow
+constexpr Share one_server = {28, 8, 100}, several_servers = {56, 40, 200};
+#else
 constexpr Share one_server = {4, 1, 20}, several_servers = {28, 6, 30};
+#endif
 
 // Checks the states after a power loss in the middle of the save, and in the middle of the save
 // that follows a kill.
