@@ -23,9 +23,16 @@ std::string violation_on(const std::string &way) {
 
 } // namespace
 
+// What the devices have to report of the rails they must report before these are gone: that a
+// connection which was being made is given up, or that one had just broken.
 Mesh::~Mesh() {
+    constexpr int most_polls = 1000; // others' operations go on meanwhile
     agent_.locked([&] {
         for (uint32_t m = 0; m < peers_.size(); m++) drop(m);
+        if (peers_.empty()) return; // it was not prepared
+        for (auto &device : agent_.devices())
+            for (int i = 0; i < most_polls && agent_.poll(*device) > 0; i++) {
+            }
     });
 }
 

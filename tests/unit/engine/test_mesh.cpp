@@ -5,6 +5,8 @@
 #include "engine/tag.h"
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 using namespace dtrain;
 using namespace dtrain::engine;
@@ -118,6 +120,28 @@ void a_connection_that_breaks_is_an_error_at_once(void **) {
     assert_string_equal(pair.watcher.text.c_str(), "fault connection broke");
 }
 
+// Its devices report the end of connections that it was still making, or that have just broken, to
+// nobody that is gone.
+void a_mesh_may_end_while_it_connects(void **) {
+    TestClock clock;
+    Process first(clock, {"sim"}, {{"plugin.sim.network", "ends"}});
+    Process second(clock, {"sim"}, {{"plugin.sim.network", "ends"}});
+    const auto &there = second.agent.devices().front();
+    const std::vector<std::vector<PeerAddress>> addresses(8, {{there->name(), there->address()}});
+    for (int i = 0; i < 3; i++) {
+        auto mesh = std::make_unique<Mesh>(first.agent);
+        assert_int_equal(mesh->prepare(addresses, nullptr), DTRAIN_OK);
+        first.agent.locked([&] {
+            for (uint32_t member = 0; member < addresses.size(); member++)
+                assert_false(mesh->is_up(member, 0));
+        });
+        mesh.reset();
+        // Whoever is told now is told in memory that is used for something else.
+        std::vector<std::vector<uint64_t>> others(64, std::vector<uint64_t>(32, 3));
+        poll({&first, &second});
+    }
+}
+
 void what_waits_keeps_its_order(void **) {
     MessageOrder order;
     int a = 0, b = 0, c = 0;
@@ -142,6 +166,7 @@ int main() {
         cmocka_unit_test(a_member_that_is_gone_is_not_called_again),
         cmocka_unit_test(attempts_are_given_up_in_the_end),
         cmocka_unit_test(a_connection_that_breaks_is_an_error_at_once),
+        cmocka_unit_test(a_mesh_may_end_while_it_connects),
         cmocka_unit_test(what_waits_keeps_its_order),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
