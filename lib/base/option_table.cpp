@@ -157,8 +157,7 @@ constexpr OptionSpec all_options[] = {
      "shared memory"},
     {"verify", "no", boolean, 0, 0, nullptr,
      "check every message of collectives and tables from the sender's memory to the receiver's, "
-     "and "
-     "results between ranks; a difference is an error that names the ranks; the same in all "
+     "and results between ranks; a difference is an error that names the ranks; the same in all "
      "processes"},
     {"verify.results", "64", integer, 0, 1'000'000'000, nullptr,
      "with verify: of all-reduces, all-gathers and broadcasts of a communicator, each one of this "

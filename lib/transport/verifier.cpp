@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <span>
 
@@ -19,12 +18,9 @@ namespace {
 
 constexpr uint32_t most_pieces = 8; // of a message, without the checksum
 
-// What travels before a message. The message begins behind eight bytes, since networks copy aligned
-// memory faster.
-struct Checksum {
-    uint64_t value = 0;
-    bool operator==(const Checksum &) const = default;
-};
+// The checksum travels before the message, in eight bytes, since networks copy aligned memory
+// faster.
+using Checksum = uint64_t;
 constexpr uint64_t extra_bytes = sizeof(Checksum);
 
 // Of the first `bytes` bytes of the pieces, and of what the message is: one that is cut off, or
@@ -37,12 +33,12 @@ Checksum checksum_of(uint64_t tag, std::span<const dtrain_tp_iov_t> pieces, uint
         sum = crc32c(piece.addr, part, sum);
         bytes -= part;
     }
-    return {sum};
+    return sum;
 }
 
 // A message in flight; its address is the cookie of the transport's operation.
 struct Message {
-    Checksum checksum;
+    Checksum checksum = 0;
     uint64_t cookie = 0;
     uint32_t n = 0;                          // pieces
     dtrain_tp_iov_t pieces[1 + most_pieces]; // the first is the checksum

@@ -268,12 +268,19 @@ class Churn {
         workers_.erase(workers_.begin() + ptrdiff_t(which));
         board_->killed++;
     }
+    static void require_good_end(int status) {
+        if (status != 0)
+            std::fprintf(stderr, "a worker ended with %s %d\n",
+                         WIFSIGNALED(status) ? "signal" : "status",
+                         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        REQUIRE(status == 0);
+    }
     // A worker that was shut out is replaced, as a launcher would.
     void look_after() {
         const size_t ended = std::erase_if(workers_, [](const Started &worker) {
             int status = 0;
             if (waitpid(worker.pid, &status, WNOHANG) == 0) return false;
-            REQUIRE(status == 0);
+            require_good_end(status);
             return true;
         });
         for (size_t i = 0; i < ended; i++) start_worker(newcomer);
@@ -294,7 +301,7 @@ class Churn {
             std::erase_if(workers_, [](const Started &worker) {
                 int status = 0;
                 if (waitpid(worker.pid, &status, WNOHANG) == 0) return false;
-                REQUIRE(status == 0);
+                require_good_end(status);
                 return true;
             });
             if (std::ranges::none_of(workers_, [this](const Started &worker) {

@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <barrier>
-#include <cmath>
-#include <limits>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -261,28 +259,44 @@ void test_a_message_to_bad_memory(void **) {
     });
 }
 
-// Zeros of either sign, and every NaN, are equal.
-void test_equal_results(void **) {
-    const float nan = std::numeric_limits<float>::quiet_NaN(),
-                infinity = std::numeric_limits<float>::infinity();
-    const float odd[] = {0.0f, -0.0f, nan, -nan, infinity, -infinity, 1, -1};
-    for (const std::string &algorithm : tested_algorithms())
-        for (const int size : {2, 3, 4, 5}) {
-            const Options options = {
-                {"verify", "yes"}, {"verify.results", "1"}, {"allreduce.algorithm", algorithm}};
-            ranks::run(size, options, [&](int rank, dtrain_comm_t *comm) {
-                for (const uint32_t op : {DTRAIN_SUM, DTRAIN_MIN, DTRAIN_MAX, DTRAIN_AVG}) {
-                    std::vector<float> from(4096), to(4096);
-                    for (size_t i = 0; i < from.size(); i++)
-                        from[i] = odd[(i >> 3 * rank % 12) % 8];
-                    const dtrain_status_t s =
-                        dtrain_allreduce(comm, from.data(), to.data(), from.size(), DTRAIN_F32, op,
-                                         nullptr, nullptr);
-                    if (s == DTRAIN_ERR_UNSUPPORTED) return; // the algorithm, for so many ranks
-                    OK(s);
-                }
-            });
+// Zeros of either sign, NaNs, infinities and ones.
+struct Odd {
+    uint32_t dtype;
+    uint64_t bits[8];
+};
+constexpr Odd odd[] = {
+    {DTRAIN_F32,
+     {0, 0x80000000, 0x7fc00001, 0xff812345, 0x7f800000, 0xff800000, 0x3f800000, 0xbf800000}},
+    {DTRAIN_F64,
+     {0, 1ull << 63, 0x7ff8000000000001, 0xfff0000012345678, 0x7ff0000000000000, 0xfff0000000000000,
+      0x3ff0000000000000, 0xbff0000000000000}},
+    {DTRAIN_F16, {0, 0x8000, 0x7e01, 0xfc12, 0x7c00, 0xfc00, 0x3c00, 0xbc00}},
+    {DTRAIN_BF16, {0, 0x8000, 0x7fc1, 0xff81, 0x7f80, 0xff80, 0x3f80, 0xbf80}},
+};
+
+void add_up_odd_ones(int rank, dtrain_comm_t *comm) {
+    constexpr uint64_t elements = 4096;
+    for (const Odd &its : odd)
+        for (const uint32_t op : {DTRAIN_SUM, DTRAIN_MIN, DTRAIN_MAX, DTRAIN_AVG}) {
+            const size_t size = dtrain_dtype_size(its.dtype);
+            std::vector<uint8_t> from(elements * size), to(from.size());
+            for (size_t i = 0; i < elements; i++)
+                std::memcpy(&from[i * size], &its.bits[(i >> 3 * rank % 12) % 8], size);
+            const dtrain_status_t s = dtrain_allreduce(comm, from.data(), to.data(), elements,
+                                                       its.dtype, op, nullptr, nullptr);
+            if (s == DTRAIN_ERR_UNSUPPORTED) return; // the algorithm, for so many ranks
+            OK(s);
         }
+}
+
+// Ranks get the same bits, whatever the order of the operands.
+void test_equal_results(void **) {
+    for (const std::string &algorithm : tested_algorithms())
+        for (const int size : {2, 3, 4, 5})
+            ranks::run(
+                size,
+                {{"verify", "yes"}, {"verify.results", "1"}, {"allreduce.algorithm", algorithm}},
+                add_up_odd_ones);
 }
 
 // Rank 1 is told why it cannot join, and rank 0 whom it waited for.

@@ -4,6 +4,7 @@
 // Input: which table reads it, the length of the index, the index, the data. "@" in the index
 // stands for the data's checksum.
 #include "tests/fuzz/memory_file.h"
+#include "tests/memory_disk.h"
 
 #include "base/crc32c.h"
 #include "ps/checkpoint/row_file.h"
@@ -40,24 +41,6 @@ Part part_of(bool whole) {
     part.add(Range{8, 4});
     return part;
 }
-
-// Keeps what is written.
-struct Kept final : data::Disk {
-    int create(const char *) override { return 3; }
-    int64_t write(int, const void *data, size_t size) override {
-        const auto *from = static_cast<const uint8_t *>(data);
-        bytes.insert(bytes.end(), from, from + size);
-        return int64_t(size);
-    }
-    int sync(int) override { return 0; }
-    int close(int) override { return 0; }
-    int rename(const char *, const char *) override { return 0; }
-    int remove(const char *) override { return 0; }
-    int make_folder(const char *) override { return 0; }
-    int remove_folder(const char *) override { return 0; }
-    int sync_folder(const char *) override { return 0; }
-    Bytes bytes;
-};
 
 void read_dense(const std::string &path, const TableParams &params, bool whole) {
     ShardFile file;
@@ -106,7 +89,7 @@ std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
     for (uint8_t table = 0; table < tables; table++)
         for (const bool whole : {true, false}) {
-            Kept kept;
+            MemoryDisk kept;
             const TableParams params = params_of(table);
             if (table >= first_sparse) {
                 RowImage image(params);
@@ -123,8 +106,8 @@ std::vector<Bytes> fuzz::seeds() {
                 FUZZ_REQUIRE(write_shard(kept, "p", "t", checkpoint, image) == DTRAIN_OK);
             }
             uint64_t length = 0;
-            std::memcpy(&length, kept.bytes.data(), sizeof length);
-            const auto begin = kept.bytes.begin() + 8;
+            std::memcpy(&length, kept.written.data(), sizeof length);
+            const auto begin = kept.written.begin() + 8;
             std::string index(begin, begin + long(length));
             const std::string key = "\"crc32c\":\"";
             const size_t at = index.find(key) + key.size();
@@ -133,7 +116,7 @@ std::vector<Bytes> fuzz::seeds() {
                               .byte(uint8_t(whole ? table : 126 + table + 6))
                               .put(uint16_t(index.size()))
                               .all(index)
-                              .all(Bytes(begin + long(length), kept.bytes.end())));
+                              .all(Bytes(begin + long(length), kept.written.end())));
             if (table >= first_sparse) break;
         }
     return out;

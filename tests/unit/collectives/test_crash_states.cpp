@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "collectives/cost/tuning.h"
 #include "crash/replaced_file.h"
+#include "sample_tuning.h"
 
 #include <cstdio>
 
@@ -12,21 +12,6 @@ using namespace dtrain;
 using namespace dtrain::collectives;
 
 namespace {
-
-Tuning tuning_of(uint64_t ranks) {
-    Tuning tuning;
-    tuning.machine = {.cpu = "Some CPU @ 2.50GHz",
-                      .transports = "shm+tcp",
-                      .cores = 8,
-                      .bandwidth = 1250000000,
-                      .ranks = ranks,
-                      .hosts = 2};
-    tuning.model = {1234.5, 100.25, 0.1, 0.05, 1.0 / 3};
-    tuning.exchange_bytes = 32768;
-    tuning.chunk_bytes = 131072;
-    tuning.eager_bytes = 65536;
-    return tuning;
-}
 
 std::string read(const std::string &folder) {
     Tuning tuning;
@@ -37,8 +22,8 @@ std::string read(const std::string &folder) {
 void a_tuning_file_is_replaced(void **) {
     crash::ReplacedFile file(read);
     const std::string path = file.folder() + "/tuning";
-    assert_int_equal(write_tuning(path.c_str(), tuning_of(4)), DTRAIN_OK);
-    file.replace([&] { REQUIRE(write_tuning(path.c_str(), tuning_of(16)) == DTRAIN_OK); });
+    assert_int_equal(write_tuning(path.c_str(), sample_tuning(4)), DTRAIN_OK);
+    file.replace([&] { REQUIRE(write_tuning(path.c_str(), sample_tuning(16)) == DTRAIN_OK); });
     crash::Counts counts;
     assert_string_equal(file.crash_at_each(file.log(), counts).c_str(), "");
     print_message("%llu states\n", static_cast<unsigned long long>(counts.states));

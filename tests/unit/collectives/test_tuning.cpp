@@ -3,7 +3,7 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "check.h"
-#include "collectives/cost/tuning.h"
+#include "sample_tuning.h"
 #include "temporary_folder.h"
 
 #include <cstdio>
@@ -16,21 +16,6 @@ using namespace dtrain;
 using namespace dtrain::collectives;
 
 namespace {
-
-Tuning sample() {
-    Tuning tuning;
-    tuning.machine = {.cpu = "Some CPU @ 2.50GHz",
-                      .transports = "shm+tcp",
-                      .cores = 8,
-                      .bandwidth = 1250000000,
-                      .ranks = 16,
-                      .hosts = 2};
-    tuning.model = {1234.5, 100.25, 0.1, 0.05, 1.0 / 3};
-    tuning.exchange_bytes = 32768;
-    tuning.chunk_bytes = 131072;
-    tuning.eager_bytes = 65536;
-    return tuning;
-}
 
 // The text with another checksum, for what comes after it in the checks.
 std::string sealed(std::string text) {
@@ -47,12 +32,12 @@ std::string replaced(std::string text, const std::string &what, const std::strin
 }
 
 void what_is_written_is_read(void **) {
-    std::string text = to_text(sample());
+    std::string text = to_text(sample_tuning());
     assert_int_equal(text.find("dtrain-tuning 2\ncpu = Some CPU @ 2.50GHz\n"), 0);
     Tuning read;
     assert_int_equal(parse_tuning(text, read), DTRAIN_OK);
-    assert_true(read.machine == sample().machine);
-    assert_true(read.model.copy_ns_per_byte == sample().model.copy_ns_per_byte);
+    assert_true(read.machine == sample_tuning().machine);
+    assert_true(read.model.copy_ns_per_byte == sample_tuning().model.copy_ns_per_byte);
     assert_string_equal(to_text(read).c_str(), text.c_str());
 }
 
@@ -66,7 +51,7 @@ void refused(const std::string &text, Status status, const char *why) {
 }
 
 void what_is_refused(void **) {
-    std::string text = to_text(sample());
+    std::string text = to_text(sample_tuning());
     refused("", DTRAIN_ERR_CORRUPT, "not a tuning file");
     refused("hello\n", DTRAIN_ERR_CORRUPT, "not a tuning file");
     refused(std::string(5000, 'x'), DTRAIN_ERR_CORRUPT, "not a tuning file");
@@ -96,7 +81,7 @@ void random_changes(void **) {
     auto seed = given != nullptr ? uint32_t(std::strtoul(given, nullptr, 10)) : 20261121u;
     print_message("DTRAIN_TEST_SEED=%u\n", seed);
     std::mt19937 random(seed);
-    const std::string text = to_text(sample());
+    const std::string text = to_text(sample_tuning());
     size_t accepted = 0;
     for (int i = 0; i < 20000; i++) {
         std::string changed = text;
@@ -125,11 +110,11 @@ void random_changes(void **) {
 }
 
 void what_differs_is_named(void **) {
-    Machine here = sample().machine;
+    Machine here = sample_tuning().machine;
     assert_string_equal(difference(here, here).c_str(), "");
     here.cpu = "Another";
     here.ranks = 4;
-    assert_string_equal(difference(sample().machine, here).c_str(),
+    assert_string_equal(difference(sample_tuning().machine, here).c_str(),
                         "cpu \"Some CPU @ 2.50GHz\" there, \"Another\" here; ranks \"16\" there, "
                         "\"4\" here");
 }
@@ -137,7 +122,7 @@ void what_differs_is_named(void **) {
 void files(void **) {
     TemporaryFolder folder;
     const std::string path = folder.file("file");
-    Tuning read, odd = sample();
+    Tuning read, odd = sample_tuning();
     assert_int_equal(read_tuning(path.c_str(), read), DTRAIN_ERR_NOT_FOUND);
     odd.machine.cpu = "two\nlines\x01";
     assert_int_equal(write_tuning(path.c_str(), odd), DTRAIN_OK);

@@ -78,7 +78,7 @@ void ranks_may_disagree(void **) {
 void any_priorities_give_the_same_sums(void **) {
     print_message("seed %llu\n", static_cast<unsigned long long>(seed()));
     std::mt19937_64 random(seed());
-    for (int round = 0; round < (is_thorough() ? 200 : 30); round++) {
+    for (int round = 0; round < (is_thorough() ? 60 : 30); round++) {
         Job job(uint32_t(1 + random() % 5), random());
         std::deque<Sum> sums;
         for (uint32_t call = 1; call <= 1 + random() % 6; call++)

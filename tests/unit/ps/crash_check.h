@@ -5,6 +5,7 @@
 
 #include "crash/recording_disk.h"
 #include "crash/tree.h"
+#include "memory_disk.h"
 #include "ps/checkpoint/row_file.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/storage/gradual_copy.h"
@@ -18,24 +19,6 @@
 #include <vector>
 
 namespace dtrain::ps {
-
-// Keeps in memory what is written, whatever the file.
-class MemoryDisk final : public data::Disk {
-  public:
-    std::string written;
-    int create(const char *) override { return 0; }
-    int64_t write(int, const void *data, size_t size) override {
-        written.append(static_cast<const char *>(data), size);
-        return int64_t(size);
-    }
-    int sync(int) override { return 0; }
-    int close(int) override { return 0; }
-    int rename(const char *, const char *) override { return 0; }
-    int remove(const char *) override { return 0; }
-    int make_folder(const char *) override { return 0; }
-    int remove_folder(const char *) override { return 0; }
-    int sync_folder(const char *) override { return 0; }
-};
 
 // All that a table on one server has, as it would write it.
 inline std::string bytes_of(const StoredTable &table) {
@@ -127,8 +110,7 @@ class CrashCheck {
             }
         }
         Manifest chosen;
-        const Status s = reader.restore(job_.tables(), chosen);
-        if (s != DTRAIN_OK && s != DTRAIN_ERR_NOT_FOUND) return error_text();
+        if (reader.restore_any(job_.tables(), chosen) != DTRAIN_OK) return error_text();
         newest = chosen.id;
         return "";
     }
@@ -164,8 +146,7 @@ class CrashCheck {
         Saver saver(path(), disk, job_.keep, 2);
         const StoredTables tables = job_.tables();
         Manifest at;
-        const Status s = saver.restore(tables, at);
-        if (s != DTRAIN_OK && s != DTRAIN_ERR_NOT_FOUND) return error_text();
+        if (saver.restore_any(tables, at) != DTRAIN_OK) return error_text();
         for (uint64_t step = at.step + 1; step <= job_.last_step(); step++)
             if (saver.save(tables, step) != DTRAIN_OK) return error_text();
         if (saver.restore(tables, at) != DTRAIN_OK) return error_text();

@@ -83,8 +83,7 @@ class Scenario {
         Saver saver(path(), disk, job_.keep, 2);
         const StoredTables tables = job_.tables();
         Manifest at;
-        const Status s = saver.restore(tables, at);
-        if (s != DTRAIN_OK && s != DTRAIN_ERR_NOT_FOUND) return error_text();
+        if (saver.restore_any(tables, at) != DTRAIN_OK) return error_text();
         for (const crash::DiskCall &call :
              change(save(saver, disk, tables, at.step + 1).merged(effort.seed)))
             log.push_back(call);

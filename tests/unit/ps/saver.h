@@ -110,6 +110,11 @@ class Saver {
         lineage_.restored(all, chosen, names_of(tables));
         return DTRAIN_OK;
     }
+    // The same, but OK if there is none: at.id is 0 then.
+    Status restore_any(const StoredTables &tables, Manifest &at) {
+        const Status s = restore(tables, at);
+        return s == DTRAIN_ERR_NOT_FOUND ? Status{DTRAIN_OK} : s;
+    }
     Status read(const StoredTable &table, const Manifest &manifest) {
         for (uint32_t server = 0; server < table.parts.size(); server++) {
             ArchiveJob job = job_for(RequestKind::restore, table, server, manifest);
