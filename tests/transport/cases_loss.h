@@ -259,6 +259,33 @@ inline void what_was_sent_before_the_end_arrives(void **) {
     }
 }
 
+// Who has just received a message leaves the next one, which nobody waits for, where it is. Others
+// and the sender's end follow before it looks again.
+inline void what_was_sent_after_a_message_that_nobody_awaits_arrives(void **) {
+    Node a;
+    auto b = std::make_unique<Node>();
+    dtrain_tp_ep_t *ep = b->start_connect(a.address(), 5);
+    await_ok({&a, b.get()}, *b, DTRAIN_TP_CONNECT, 5);
+    const auto send = [&](uint64_t tag) {
+        b->send(ep, tag, Bytes(100, uint8_t(tag)), tag);
+        await_ok({b.get()}, *b, DTRAIN_TP_SEND, tag);
+    };
+    Bytes got(100);
+    a.recv(0, got, 100);
+    send(0);
+    send(1);
+    await_ok({&a}, a, DTRAIN_TP_RECV, 100);
+    for (uint64_t i = 2; i < 5; i++) send(i);
+    b.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // until it looks at its sockets
+    if (a.attr.caps & DTRAIN_TP_CAP_EVENT_FD) ops().arm(a.dev); // then it looks at once
+    for (uint64_t i = 1; i < 5; i++) {
+        a.recv(i, got, 100 + i);
+        await_ok({&a}, a, DTRAIN_TP_RECV, 100 + i);
+        assert_true(got == Bytes(100, uint8_t(i)));
+    }
+}
+
 inline void survivors_do_not_notice(void **) {
     need_processes();
     PeerProcess child(just_progress);
@@ -413,6 +440,7 @@ inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(a_peer_killed_in_the_middle_of_a_message_fails_its_receive),
     cmocka_unit_test(what_a_dead_peer_sent_before_can_be_received),
     cmocka_unit_test(what_was_sent_before_the_end_arrives),
+    cmocka_unit_test(what_was_sent_after_a_message_that_nobody_awaits_arrives),
     cmocka_unit_test(survivors_do_not_notice),
     cmocka_unit_test(a_peer_that_closes_is_reported_once_per_endpoint),
     cmocka_unit_test(a_new_device_takes_the_place_of_a_lost_one),

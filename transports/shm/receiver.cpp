@@ -33,6 +33,7 @@ bool Receiver::receive() {
 
 bool Receiver::receive_last() {
     is_last_ = true;
+    ring_.refresh(); // a message that was left in the ring hides those that came after it
     return receive();
 }
 
