@@ -259,8 +259,8 @@ inline void what_was_sent_before_the_end_arrives(void **) {
     }
 }
 
-// Who has just received a message leaves the next one, which nobody waits for, where it is. Others
-// and the sender's end follow before it looks again.
+// A receiver that has just completed a message leaves the next one, which nobody waits for, where
+// it is. Others and the sender's end follow before it looks again.
 inline void what_was_sent_after_a_message_that_nobody_awaits_arrives(void **) {
     Node a;
     auto b = std::make_unique<Node>();

@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t size = 2 * shm::huge_page_size;
 
-std::atomic<bool> is_slow{false};
-std::atomic<int> calls{0}, running{0};
+std::atomic<bool> is_slow{false}, is_a_core_busy{false};
+std::atomic<int> calls{0}, running{0}, waits{0}, waiting{0};
 
 struct Memory {
     tp::Fd fd{memfd_create("test", MFD_CLOEXEC)};
@@ -62,9 +62,42 @@ void a_slow_kernel_is_left_alone(void **) {
     wait_until([] { return running == 0; });
 }
 
+// The kernel would wait for that core, while no thread could map memory.
+void nothing_is_collapsed_while_a_core_is_busy(void **) {
+    const Memory memory;
+    is_a_core_busy = true;
+    for (int i = 0; i < 1000 && waiting == 0; i++) { // those of the case before may still be late
+        shm::take_huge_pages(memory.fd, memory.data, size); // returns
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    assert_int_equal(waiting, 1);
+    const int waited = waits, before = calls;
+    shm::take_huge_pages(memory.fd, memory.data, size); // does not even wait
+    assert_int_equal(waits, waited);
+    is_a_core_busy = false;
+    wait_until([] { return waiting == 0; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the chance to do it late
+    assert_int_equal(calls, before);
+    for (int i = 0; i < 1000 && calls == before; i++) {
+        shm::take_huge_pages(memory.fd, memory.data, size);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    assert_true(calls > before);
+    wait_until([] { return running == 0; });
+}
+
 } // namespace
 
 // Instead of the C library's.
+extern "C" [[gnu::visibility("default")]] int posix_fadvise(int fd, off_t begin, off_t bytes,
+                                                            int advice) noexcept {
+    waiting++;
+    waits++;
+    while (is_a_core_busy) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto result = int(syscall(SYS_fadvise64, fd, begin, bytes, advice));
+    waiting--;
+    return result;
+}
 extern "C" [[gnu::visibility("default")]] int madvise(void *at, size_t bytes, int advice) noexcept {
     constexpr int collapse = 25; // MADV_COLLAPSE
     if (advice == collapse) {
@@ -78,6 +111,7 @@ extern "C" [[gnu::visibility("default")]] int madvise(void *at, size_t bytes, in
 }
 
 int main() {
-    const CMUnitTest tests[] = {cmocka_unit_test(a_slow_kernel_is_left_alone)};
+    const CMUnitTest tests[] = {cmocka_unit_test(a_slow_kernel_is_left_alone),
+                                cmocka_unit_test(nothing_is_collapsed_while_a_core_is_busy)};
     return cmocka_run_group_tests_name("huge pages", tests, nullptr, nullptr);
 }

@@ -7,10 +7,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -22,9 +26,7 @@
 namespace dtrain::shm {
 namespace {
 
-// Before it collapses pages, the kernel waits for a thread of its own on each core
-// (lru_add_drain_all()). That takes no millisecond, or seconds where programs keep the cores busy,
-// while the caller holds a lock that others need. So it waits no longer than this.
+// The caller holds a lock that others need, so it waits no longer than this.
 constexpr std::chrono::milliseconds patience{5};
 
 struct Collapse {
@@ -35,12 +37,34 @@ struct Collapse {
 
 std::atomic<bool> one_is_late{false};
 
+// Before it collapses pages, the kernel waits for a thread of its own on each core
+// (lru_add_drain_all()). That takes no millisecond, or a minute where a program keeps a core busy,
+// and all that time no thread of this process can map memory. So this waits for the same before,
+// which holds up nobody: a page of the program, which is mapped, cannot be dropped from the cache,
+// but the kernel tries it again when all cores have answered. Then they have nothing more to do.
+void wait_for_cores() {
+    [[maybe_unused]] const char mapped =
+        *reinterpret_cast<const volatile char *>(getauxval(AT_PHDR));
+    const tp::Fd program(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    posix_fadvise(program.get(), 0, sysconf(_SC_PAGESIZE), POSIX_FADV_DONTNEED);
+}
+
+// A file in memory has no page to drop.
+bool can_wait_for_cores() {
+    const tp::Fd program(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    struct statfs system;
+    return program && fstatfs(program.get(), &system) == 0 && system.f_type != TMPFS_MAGIC &&
+           system.f_type != RAMFS_MAGIC;
+}
+
 // By the time that it comes to it, the mapping may be gone, and another one there: that one has
 // huge pages then.
 void collapse(std::byte *data, uint64_t size) {
     const auto its = std::make_shared<Collapse>();
     const auto run = [its, data, size] {
-        madvise(data, size, MADV_COLLAPSE);
+        const auto begun = std::chrono::steady_clock::now();
+        wait_for_cores();
+        if (std::chrono::steady_clock::now() - begun < patience) madvise(data, size, MADV_COLLAPSE);
         std::lock_guard lock(its->mutex);
         its->is_over = true;
         one_is_late = false;
@@ -60,7 +84,7 @@ void collapse(std::byte *data, uint64_t size) {
 // then take 0.8 ms, and 12 ms page by page. Without threads or memory there are small pages.
 void take_huge_pages(const tp::Fd &fd, std::byte *data, uint64_t size) {
     const uint64_t huge = size / huge_page_size * huge_page_size;
-    if (huge == 0 || one_is_late) return;
+    if (huge == 0 || one_is_late || !can_wait_for_cores()) return;
     for (uint64_t at = 0; at < huge; at += huge_page_size)
         if (pwrite(fd.get(), "", 1, static_cast<off_t>(at)) != 1) return;
     try {

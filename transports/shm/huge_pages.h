@@ -1,4 +1,4 @@
-// Huge pages for shared memory, if the kernel has them at once.
+// Huge pages for shared memory, if the kernel has them at once, and the program lies on a disk.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
