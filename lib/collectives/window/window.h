@@ -59,6 +59,7 @@ struct RankFlags {
     Header headers[2];
     Counter copied, reduced, released; // positions: everything before is copied, reduced, released
     Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
+    Counter given_up; // number of the first operation that failed here; 0: none
     Introduction introduction;
     DeviceOffer on_device[2]; // used in turn, as the headers
 };

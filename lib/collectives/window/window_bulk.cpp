@@ -59,7 +59,9 @@ bool WindowBulk::lacks(uint32_t rank) const {
     case Stage::map: return rank == next_;
     case Stage::pipeline: return pipeline_lacks(rank);
     case Stage::copies: return false;
-    case Stage::device: return rank_ != WindowDevice::leader && rank == WindowDevice::leader;
+    case Stage::device:
+        return rank_ == WindowDevice::leader ? has_given_up(rank) : rank == WindowDevice::leader;
+    case Stage::direct: return touches(rank_, rank) && has_given_up(rank);
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());
     default: return look_at(rank) == Peer::missing;
@@ -128,12 +130,22 @@ WindowOperation::Step WindowBulk::map() {
     return work();
 }
 
+// What was read from a rank that then gave up may be anything. It has told the others, whose news
+// of it ends this operation.
 WindowOperation::Step WindowBulk::work() {
+    if (some_owner_has_given_up()) return Step::idle;
     if (Step s = direct(); s != Step::done) return s;
+    if (some_owner_has_given_up()) return Step::idle;
     publish(&RankFlags::reduced, end());
     next_ = 0;
     stage_ = Stage::end;
     return finish();
+}
+
+bool WindowBulk::some_owner_has_given_up() const {
+    for (uint32_t q = 0; q < ranks_; q++)
+        if (touches(rank_, q) && has_given_up(q)) return true;
+    return false;
 }
 
 // Waits for all ranks, because the caller may overwrite its buffers only when no rank touches them.
@@ -187,6 +199,7 @@ WindowOperation::Step WindowBulk::run_device() {
 WindowOperation::Step WindowBulk::lead_device() {
     const auto offers = [this](uint32_t rank) -> const DeviceOffer & { return device_offer(rank); };
     if (!device_->is_begun()) {
+        if (some_owner_has_given_up()) return Step::idle;
         if (!device_->reaches_all(offers)) {
             if (!under_lock()) return Step::needs_lock;
             if (device_->import_all(offers) != DTRAIN_OK) return decline_device();
@@ -199,6 +212,7 @@ WindowOperation::Step WindowBulk::lead_device() {
     const Status s = device_->look();
     if (s == DTRAIN_IN_PROGRESS) return Step::idle;
     if (s != DTRAIN_OK) return broken(s, int32_t(rank_));
+    if (some_owner_has_given_up()) return Step::idle;
     publish(&RankFlags::reduced, end());
     return Step::done;
 }

@@ -96,6 +96,7 @@ class WindowBulk : public WindowOperation {
     Step gather();
     Step map();
     Step work();
+    bool some_owner_has_given_up() const;
     Step finish();
     Step announce_device();
     Step gather_devices();

@@ -67,8 +67,13 @@ int WindowOperation::advance(engine::Agent &agent) {
 }
 
 // No transport holds any part of it, so it may end at once. Its turn never ends, so no later
-// operation on this window can run.
+// operation on this window can run. The other ranks learn of it before the caller uses its buffers
+// for anything else.
 void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
+    std::atomic<uint64_t> &first = call_.window->flags(rank_).given_up.value;
+    if (const uint64_t number = first.load(); number == 0 || call_.number < number)
+        first.store(call_.number);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     listener_.operation_ended(*this);
     agent.finish(this, outcome, text);
 }

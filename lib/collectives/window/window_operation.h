@@ -52,6 +52,13 @@ class WindowOperation : public engine::Operation {
     virtual Step move() = 0;                     // as step(), once it is its turn
     virtual const char *way() const = 0;         // name of the way, for the timeline
     virtual bool lacks(uint32_t rank) const = 0; // after a move(): whether it waits for this rank
+    // Whether that rank's call has failed, so that its buffers may have got another use before this
+    // rank last looked at them.
+    bool has_given_up(uint32_t rank) const {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        const uint64_t first = call_.window->flags(rank).given_up.value.load();
+        return first != 0 && first <= call_.number;
+    }
     // What else it waits for, if it waits for no rank; or nullptr.
     virtual const char *slow_part() const { return nullptr; }
 
