@@ -78,8 +78,8 @@ class Guard {
 
     Offer offer_;
     Level level_ = Level::none;
-    uint64_t sealed_ = 0, opened_ = 0;
     bool broken_ = false; // a record did not open
+    uint64_t sealed_ = 0, opened_ = 0;
     struct PrivateKey;
     std::unique_ptr<PrivateKey> private_; // until agree()
     std::unique_ptr<Secrets> secrets_;    // since agree(), unless the level is none

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/auth.h"
 
+#include "base/random.h"
+
 #include <algorithm>
 #include <cstring>
 #include <sodium.h>
@@ -36,8 +38,12 @@ bool equal(const Mac &mac, const uint8_t *other) {
 
 Handshake::Handshake(Side side, const Credentials &own, int32_t self, int32_t peer,
                      const Nonce &nonce, uint16_t meeting)
-    : own_(own), side_(side), self_(self), peer_(peer), meeting_(meeting), nonce_(nonce) {
-    if (!own.secret.empty()) guard_ = std::make_unique<protection::Guard>(own.demand);
+    : own_(own), side_(side), self_(self), peer_(peer), meeting_(meeting), nonce_(nonce) {}
+
+Handshake::Handshake(Side side, const Credentials &own, int32_t self, int32_t peer,
+                     uint16_t meeting)
+    : Handshake(side, own, self, peer, Nonce{}, meeting) {
+    fresh_ = true;
 }
 
 std::unique_ptr<protection::Guard> Handshake::take_guard() {
@@ -45,66 +51,68 @@ std::unique_ptr<protection::Guard> Handshake::take_guard() {
     return std::move(guard_);
 }
 
+// Keys cost something, so a peer that says nothing gets none.
+void Handshake::begin() {
+    if (fresh_) random_bytes(nonce_.data(), nonce_.size());
+    if (!own_.secret.empty()) guard_ = std::make_unique<protection::Guard>(own_.demand);
+}
+
 Status Handshake::advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
-    auto take = [&](auto &whole) {
-        if (in.size() < whole.size()) return false;
-        std::copy_n(in.begin(), whole.size(), whole.begin());
-        in.erase(in.begin(), in.begin() + long(whole.size()));
-        return true;
-    };
     if (stage_ == Stage::start) {
         stage_ = side_ == Side::dialler ? Stage::answer : Stage::hello;
         if (side_ == Side::dialler) {
-            write_head(hello_.data());
-            out.insert(out.end(), hello_.begin(), hello_.end());
+            begin();
+            const Head hello = own_head();
+            out.insert(out.end(), hello.begin(), hello.end());
         }
     }
-    Status s = DTRAIN_IN_PROGRESS;
-    if (stage_ == Stage::hello) {
-        // The first bytes show that it is not a handshake, so there is no need to wait for the
-        // rest.
-        if (!std::equal(magic, magic + std::min(in.size(), sizeof magic), in.begin()))
-            return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
-        if (take(hello_)) s = on_hello(out);
-    } else if (stage_ == Stage::answer) {
-        if (take(answer_)) s = on_answer(out);
-    } else if (stage_ == Stage::proof) {
-        if (take(proof_)) s = on_proof();
-    }
-    return s;
+    if (stage_ == Stage::done) return DTRAIN_IN_PROGRESS;
+    // The first bytes show that it is not a handshake, so there is no need to wait for the rest.
+    if (stage_ == Stage::hello &&
+        !std::equal(magic, magic + std::min(in.size(), sizeof magic), in.begin()))
+        return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
+    const size_t length = stage_ == Stage::hello    ? head_bytes
+                          : stage_ == Stage::answer ? answer_bytes
+                                                    : proof_bytes;
+    if (in.size() < length) return DTRAIN_IN_PROGRESS;
+    std::array<uint8_t, answer_bytes> message{};
+    std::copy_n(in.begin(), length, message.begin());
+    in = std::vector<uint8_t>(in.begin() + long(length), in.end()); // erase() would keep the memory
+    if (stage_ == Stage::proof) return on_proof(message.data());
+    std::copy_n(message.begin(), head_bytes, other_.begin());
+    return stage_ == Stage::hello ? on_hello(out) : on_answer(message.data() + mac_at, out);
 }
 
 Status Handshake::on_hello(std::vector<uint8_t> &out) {
-    stage_ = Stage::proof;
-    Status head = check_head(hello_.data());
-    write_head(answer_.data()); // sent even on failure: its flags tell the dialing side why
-    Mac mac = mac_of(Side::listener);
-    std::copy(mac.begin(), mac.end(), answer_.begin() + mac_at);
-    out.insert(out.end(), answer_.begin(), answer_.end());
+    const Status head = check_head();
+    stage_ = head == DTRAIN_OK ? Stage::proof : Stage::done;
+    if (head == DTRAIN_OK) begin();
+    // Sent even on failure: its flags tell the dialing side why, which then asks for no MAC.
+    const Head answer = own_head();
+    const Mac mac = head == DTRAIN_OK ? mac_of(Side::listener) : Mac{};
+    out.reserve(out.size() + answer_bytes);
+    out.insert(out.end(), answer.begin(), answer.end());
+    out.insert(out.end(), mac.begin(), mac.end());
     return head == DTRAIN_OK ? DTRAIN_IN_PROGRESS : head;
 }
 
-Status Handshake::on_answer(std::vector<uint8_t> &out) {
+Status Handshake::on_answer(const uint8_t *mac, std::vector<uint8_t> &out) {
     stage_ = Stage::done;
-    if (Status s = check_head(answer_.data()); s != DTRAIN_OK) return s;
-    proof_.fill(0);
-    bool same = own_.secret.empty() || equal(mac_of(Side::listener), answer_.data() + mac_at);
-    if (same) {
-        Mac mac = mac_of(Side::dialler);
-        std::copy(mac.begin(), mac.end(), proof_.begin());
-    }
-    proof_[sizeof(Mac)] = same ? verdict_fine : verdict_wrong_secret;
-    out.insert(out.end(), proof_.begin(), proof_.end());
+    if (Status s = check_head(); s != DTRAIN_OK) return s;
+    const bool same = own_.secret.empty() || equal(mac_of(Side::listener), mac);
+    const Mac proof = same ? mac_of(Side::dialler) : Mac{};
+    out.insert(out.end(), proof.begin(), proof.end());
+    out.push_back(same ? verdict_fine : verdict_wrong_secret);
     if (!same)
         return fail(DTRAIN_ERR_AUTH, "the other side has a different secret; give every process of "
                                      "the job the same one (option secret or secret.file)");
     return agree();
 }
 
-Status Handshake::on_proof() {
+Status Handshake::on_proof(const uint8_t *proof) {
     stage_ = Stage::done;
-    bool same = own_.secret.empty() || equal(mac_of(Side::dialler), proof_.data());
-    if (same && proof_[sizeof(Mac)] == verdict_fine) return agree();
+    const bool same = own_.secret.empty() || equal(mac_of(Side::dialler), proof);
+    if (same && proof[sizeof(Mac)] == verdict_fine) return agree();
     return fail(DTRAIN_ERR_AUTH, "wrong secret");
 }
 
@@ -113,16 +121,17 @@ Status Handshake::agree() {
     if (guard_ == nullptr) return DTRAIN_OK;
     const bool dialler = side_ == Side::dialler;
     protection::Offer peer;
-    std::memcpy(&peer, (dialler ? answer_.data() : hello_.data()) + offer_at, sizeof peer);
-    uint8_t transcript[hello_bytes + mac_at];
-    std::memcpy(transcript, hello_.data(), hello_bytes);
-    std::memcpy(transcript + hello_bytes, answer_.data(), mac_at);
+    std::memcpy(&peer, other_.data() + offer_at, sizeof peer);
+    const Head own = own_head();
+    std::array<Head, 2> transcript = {own, other_};
+    if (!dialler) std::swap(transcript[0], transcript[1]);
     return guard_->agree(dialler ? protection::Role::initiator : protection::Role::responder,
-                         own_.secret.text(), peer, false,
-                         transcript); // as demanded, even inside a host
+                         own_.secret.text(), peer, false, // as demanded, even inside a host
+                         std::span(transcript[0].data(), sizeof transcript));
 }
 
-Status Handshake::check_head(const uint8_t *head) {
+Status Handshake::check_head() {
+    const uint8_t *const head = other_.data();
     if (std::memcmp(head, magic, sizeof magic) != 0)
         return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
     uint16_t meeting;
@@ -145,14 +154,16 @@ Status Handshake::check_head(const uint8_t *head) {
     return DTRAIN_OK;
 }
 
-void Handshake::write_head(uint8_t *head) const {
-    std::memcpy(head, magic, sizeof magic);
+Handshake::Head Handshake::own_head() const {
+    Head head{};
+    std::memcpy(head.data(), magic, sizeof magic);
     head[flags_at] = own_.secret.empty() ? 0 : flag_secret;
-    std::memcpy(head + meeting_at, &meeting_, sizeof meeting_);
-    std::memcpy(head + member_at, &self_, sizeof self_);
-    std::memcpy(head + nonce_at, nonce_.data(), nonce_.size());
+    std::memcpy(head.data() + meeting_at, &meeting_, sizeof meeting_);
+    std::memcpy(head.data() + member_at, &self_, sizeof self_);
+    std::memcpy(head.data() + nonce_at, nonce_.data(), nonce_.size());
     if (guard_ != nullptr)
-        std::memcpy(head + offer_at, &guard_->offer(), sizeof(protection::Offer));
+        std::memcpy(head.data() + offer_at, &guard_->offer(), sizeof(protection::Offer));
+    return head;
 }
 
 Mac Handshake::mac_of(Side signer) const {
@@ -160,7 +171,9 @@ Mac Handshake::mac_of(Side signer) const {
     static constexpr uint8_t listener[] = "listener", dialler[] = "dialler";
     std::span<const uint8_t> label = signer == Side::listener ? std::span<const uint8_t>(listener)
                                                               : std::span<const uint8_t>(dialler);
-    return hmac(own_.secret.text(), {label, hello_, std::span(answer_).first(mac_at)});
+    const Head own = own_head();
+    const bool first = side_ == Side::dialler;
+    return hmac(own_.secret.text(), {label, first ? own : other_, first ? other_ : own});
 }
 
 } // namespace dtrain::wire

@@ -44,9 +44,11 @@ class Handshake {
 
     // self: own member number. peer: the member to expect (dialler), or anybody. The credentials
     // must outlive the handshake. meeting: tells apart jobs that may use the same port; 0: the port
-    // alone identifies the job.
+    // alone identifies the job. Nothing is computed or allocated for a peer that has said nothing.
     Handshake(Side side, const Credentials &own, int32_t self, int32_t peer, const Nonce &nonce,
               uint16_t meeting = 0);
+    // With a fresh nonce.
+    Handshake(Side side, const Credentials &own, int32_t self, int32_t peer, uint16_t meeting);
 
     // Takes bytes from `in` (removing those it used) and appends the bytes to send to `out`; must
     // first be called once with empty `in`. DTRAIN_IN_PROGRESS: more bytes are needed. DTRAIN_OK:
@@ -55,33 +57,40 @@ class Handshake {
     // `out`, then close.
     Status advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out);
 
+    // Whether the other side has said who it is: its hello or answer has arrived, and is one.
+    bool introduced() const { return stage_ == Stage::proof || stage_ == Stage::done; }
     // The member that the other side claims to be; proven only after DTRAIN_OK (and with a secret).
     int32_t peer() const { return peer_; }
     // Once, after DTRAIN_OK: what protects the connection from now on; nullptr: nothing.
     std::unique_ptr<protection::Guard> take_guard();
 
   private:
-    static constexpr size_t hello_bytes = 84, answer_bytes = 116, proof_bytes = 33;
-    static_assert(hello_bytes <= hello_size && answer_bytes <= hello_size);
+    // A hello is a head, an answer a head and a MAC.
+    static constexpr size_t head_bytes = 84, answer_bytes = head_bytes + sizeof(Mac),
+                            proof_bytes = sizeof(Mac) + 1;
+    static_assert(answer_bytes <= hello_size);
+    using Head = std::array<uint8_t, head_bytes>;
 
     Status on_hello(std::vector<uint8_t> &out);
-    Status on_answer(std::vector<uint8_t> &out);
-    Status on_proof();
+    Status on_answer(const uint8_t *mac, std::vector<uint8_t> &out);
+    Status on_proof(const uint8_t *proof);
     Status agree();
-    Status check_head(const uint8_t *head);
-    void write_head(uint8_t *head) const;
+    Status check_head();
+    void begin();
+    Head own_head() const;
     Mac mac_of(Side signer) const;
 
+    // An unauthenticated peer makes this process hold it, so it is small.
     const Credentials &own_;
-    std::unique_ptr<protection::Guard> guard_; // nullptr: there is no secret
+    std::unique_ptr<protection::Guard> guard_; // nullptr: there is no secret, or no hello yet
     Side side_;
     int32_t self_, peer_;
     uint16_t meeting_;
-    Nonce nonce_;
-    std::array<uint8_t, hello_bytes> hello_{};
-    std::array<uint8_t, answer_bytes> answer_{};
-    std::array<uint8_t, proof_bytes> proof_{};
-    enum class Stage { start, hello, answer, proof, done } stage_ = Stage::start;
+    enum class Stage : uint8_t { start, hello, answer, proof, done } stage_ = Stage::start;
+    bool fresh_ = false; // the nonce is still to be made
+    Nonce nonce_{};
+    Head other_{}; // what the other side has said
 };
+static_assert(sizeof(Handshake) <= 160);
 
 } // namespace dtrain::wire

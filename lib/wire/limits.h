@@ -24,10 +24,10 @@ inline constexpr size_t max_moved = 1;               // the same of reforms
 inline constexpr size_t max_newcomers = 1024;        // processes that wait to be taken in
 inline constexpr size_t max_remarks = 64;            // texts of who came and who went
 inline constexpr size_t hello_size = 128;            // bytes kept for an unauthenticated peer
-inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
+inline constexpr size_t min_strangers = 64;          // connections not yet authenticated: so many,
+                                                     // or as many as the job has members
 inline constexpr size_t max_unseated = 256;          // authenticated, but not (yet) a member's
 inline constexpr int64_t handshake_timeout = 3 * second;
-inline constexpr int64_t stranger_patience = 500 * ms; // before the oldest is closed for a new one
 inline constexpr int64_t seating_timeout = 5 * second; // from the handshake to Join or Rejoin
 inline constexpr size_t max_queued = 8 << 20;          // bytes waiting for one connection
 

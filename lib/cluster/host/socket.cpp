@@ -152,6 +152,7 @@ Status adopt_listener(int fd, Fd &out) {
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0 || listening == 0)
         return fail(DTRAIN_ERR_CONFIG, "DTRAIN_LISTEN_FD=%d is not a listening socket", fd);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
+    (void)listen(fd, SOMAXCONN); // whatever its queue was: a flood must not fill it so soon
     Fd copy(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!copy) return fail_errno(errno, "DTRAIN_LISTEN_FD=%d", fd);
     fcntl(copy.get(), F_SETFL, fcntl(copy.get(), F_GETFL) | O_NONBLOCK);

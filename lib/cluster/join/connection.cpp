@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/connection.h"
 
-#include "base/random.h"
 #include "wire/frame.h"
 
 #include <algorithm>
@@ -13,13 +12,6 @@ namespace {
 
 // Bytes per call, so that no connection keeps the others waiting.
 constexpr size_t read_size = 16 << 10;
-constexpr size_t handshake_size = 512; // bytes read before authentication
-
-wire::Nonce fresh_nonce() {
-    wire::Nonce nonce;
-    random_bytes(nonce.data(), nonce.size());
-    return nonce;
-}
 
 // The memory of a buffer that has been used up: it may have held a roster, and "= {}" would keep
 // it.
@@ -37,9 +29,16 @@ void take_out(std::vector<uint8_t> &buffer, size_t bytes) {
 
 Connection::Connection(Fd fd, wire::Handshake::Side side, const wire::Credentials &own,
                        int32_t self, int32_t peer, int64_t deadline, uint16_t meeting)
-    : fd_(std::move(fd)), side_(side), handshake_(side, own, self, peer, fresh_nonce(), meeting),
+    : fd_(std::move(fd)), side_(side),
+      handshake_(std::make_unique<wire::Handshake>(side, own, self, peer, meeting)),
       state_(side == wire::Handshake::Side::dialler ? State::connecting : State::handshaking),
       deadline_(deadline) {}
+
+void Connection::again(Fd fd, int64_t now) {
+    dialled_->patience *= 2;
+    dialled_->again_at = dialled_->patience > last_patience ? INT64_MAX : now + dialled_->patience;
+    if (fd) fd_ = std::move(fd);
+}
 
 Status Connection::ready_to_write() {
     if (state_ == State::connecting) {
@@ -48,7 +47,7 @@ Status Connection::ready_to_write() {
                        ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused, no process listens there")
                        : fail_errno(error, "connecting");
         state_ = State::handshaking;
-        if (Status s = handshake_.advance(in_, out_); s < 0) return s;
+        if (Status s = handshake_->advance(in_, out_); s < 0) return s;
     }
     return flush();
 }
@@ -61,14 +60,16 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
         return end;
     }
     if (state_ == State::handshaking) {
-        Status s = handshake_.advance(in_, out_);
+        Status s = handshake_->advance(in_, out_);
         if (s < 0) {
             flush(); // so that the other side can report the reason, too
             return s;
         }
         if (s == DTRAIN_OK) {
             state_ = State::open;
-            guard_ = handshake_.take_guard();
+            guard_ = handshake_->take_guard();
+            peer_ = handshake_->peer();
+            handshake_.reset();
         }
         if (Status sent = flush(); sent != DTRAIN_OK) return sent;
     }
@@ -80,9 +81,15 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
 Status Connection::read_some() {
     uint8_t bytes[read_size];
     ssize_t n;
-    do n = recv(fd_.get(), bytes, state_ == State::handshaking ? handshake_size : read_size, 0);
+    // A peer that has not proven itself makes this process keep no more than a message of the
+    // handshake.
+    const bool handshakes = state_ == State::handshaking;
+    const size_t room =
+        handshakes ? wire::hello_size - std::min(in_.size(), wire::hello_size) : read_size;
+    do n = recv(fd_.get(), bytes, room, 0);
     while (n < 0 && errno == EINTR);
     int error = errno;
+    if (handshakes && n > 0) in_.reserve(in_.size() + size_t(n)); // no more than that
     if (n > 0) in_.insert(in_.end(), bytes, bytes + n);
     if (n > 0 || (n < 0 && (error == EAGAIN || error == EWOULDBLOCK))) return DTRAIN_OK;
     if (n == 0 || error == ECONNRESET) return fail(DTRAIN_ERR_PEER, "connection closed");

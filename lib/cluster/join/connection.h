@@ -5,6 +5,7 @@
 #include "cluster/host/socket.h"
 #include "wire/auth.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,16 +20,27 @@ class Connection {
         draining // sends what is queued, then is closed
     };
 
-    // own, peer, meeting: as in wire::Handshake
+    // own, peer, meeting: as in wire::Handshake. As long as it handshakes, an incoming connection
+    // holds at most 512 bytes (test_strangers).
     Connection(Fd fd, wire::Handshake::Side side, const wire::Credentials &own, int32_t self,
                int32_t peer, int64_t deadline, uint16_t meeting = 0);
 
     State state() const { return state_; }
     int fd() const { return fd_.get(); }
-    int32_t peer() const { return handshake_.peer(); }
+    int32_t peer() const { return handshake_ != nullptr ? handshake_->peer() : peer_; }
+    // Whether the peer has said who it is, true or not.
+    bool introduced() const { return handshake_ == nullptr || handshake_->introduced(); }
     // When dialing: the address that was dialed, known even before that peer answers.
-    const Endpoint &where() const { return where_; }
-    void set_where(Endpoint where) { where_ = std::move(where); }
+    Endpoint where() const { return dialled_ != nullptr ? dialled_->where : Endpoint{}; }
+    void set_where(Endpoint where, int64_t now) {
+        dialled_.reset(new Dialled{std::move(where), now + first_patience, first_patience});
+    }
+    // While nobody answers at all: when another socket is to try the same. A system whose queue is
+    // full answers nothing, and one's own repeats the question after a second only.
+    int64_t again_at() const {
+        return state_ == State::connecting && dialled_ != nullptr ? dialled_->again_at : INT64_MAX;
+    }
+    void again(Fd fd, int64_t now);                // with this one; an empty one: the first goes on
     int64_t deadline() const { return deadline_; } // of the handshake, or of draining
     bool dialling() const { return side_ == wire::Handshake::Side::dialler; }
     bool wants_to_write() const { return state_ == State::connecting || sent_ < out_.size(); }
@@ -49,6 +61,8 @@ class Connection {
     bool wind_up();
 
   private:
+    static constexpr int64_t first_patience = 250 * ms, last_patience = 1 * second;
+
     Status flush();
     Status read_some();
     Status open_records();
@@ -57,10 +71,15 @@ class Connection {
 
     Fd fd_;
     wire::Handshake::Side side_;
-    wire::Handshake handshake_;
+    std::unique_ptr<wire::Handshake> handshake_; // until it is done
+    int32_t peer_ = wire::Handshake::anybody;    // once it is
     State state_;
     int64_t deadline_;
-    Endpoint where_;
+    struct Dialled {
+        Endpoint where;
+        int64_t again_at, patience;
+    };
+    std::unique_ptr<Dialled> dialled_;
     std::unique_ptr<protection::Guard> guard_; // nullptr: frames are sent as they are
     std::vector<uint8_t> in_, out_;            // as they travel
     std::vector<uint8_t> opened_;              // frames out of records

@@ -24,6 +24,9 @@ class Dialling {
     // The candidate whose attempt is due now, or nullptr. It is under way until failed() is called.
     const SocketAddress *next(int64_t now);
     size_t begun() const { return begun_; }
+    const SocketAddress &candidate(size_t number) const {
+        return candidates_[number - 1];
+    } // <= begun
     void failed(const Endpoint &where, Status status, const std::string &why);
     bool over() const { return under_way_ == 0 && begun_ == candidates_.size(); }
     DialFailed outcome(Link link) const; // only once over()

@@ -18,6 +18,8 @@ namespace {
 // Data of the epoll entries that are not links.
 constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1,
                    door_mark = UINT64_MAX - 2;
+// Connections that are accepted before the others are served again.
+constexpr size_t accepts_at_once = 64;
 constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
 // For the door: how long it may be another process's, how often it is tried, and how long the
 // resolver may take.
@@ -27,6 +29,7 @@ constexpr int64_t door_patience = 10 * second, door_interval = 100 * ms, door_lo
 constexpr int attempt_shift = 48;
 Link attempt_of(Link dial, size_t number) { return dial | Link(number) << attempt_shift; }
 Link dial_of(Link attempt) { return attempt & ((Link{1} << attempt_shift) - 1); }
+size_t number_of(Link attempt) { return size_t(attempt >> attempt_shift); }
 
 Status watch(int epoll, int fd, uint64_t mark) {
     epoll_event event{};
@@ -41,7 +44,8 @@ Status watch(int epoll, int fd, uint64_t mark) {
 Driver::Driver(Settings settings, wire::Credentials own, std::string listen_address, Log *log)
     : own_(std::move(own)), listen_address_(std::move(listen_address)),
       self_(settings.identity.member()), join_deadline_(settings.join_deadline),
-      identity_(settings.identity), log_(log), node_(std::move(settings)) {}
+      identity_(settings.identity), log_(log), node_(std::move(settings)),
+      strangers_(size_t(identity_.members())) {}
 
 Status Driver::open(Rendezvous rendezvous, Fd listener, int64_t now) {
     rendezvous_ = std::move(rendezvous);
@@ -63,11 +67,10 @@ Status Driver::open(Rendezvous rendezvous, Fd listener, int64_t now) {
 
 int64_t Driver::next_deadline() const {
     int64_t next = node_.next_deadline();
-    if (full_until_ != 0) next = std::min(next, full_until_);
     next = std::min(next, door_at_);
     for (const auto &[link, connection] : connections_)
         if (connection->state() != Connection::State::open)
-            next = std::min(next, connection->deadline());
+            next = std::min({next, connection->deadline(), connection->again_at()});
     for (const auto &[link, dial] : dials_) next = std::min(next, dial.next_deadline());
     return next;
 }
@@ -86,14 +89,13 @@ void Driver::work(int64_t now) {
         if (mark == wake_mark) [[maybe_unused]]
             ssize_t got = read(wake_.get(), &ignored, sizeof ignored);
         else if (mark == listener_mark)
-            accept_all(listener_.get(), rendezvous_.meeting(), now);
+            accept_some(listener_.get(), rendezvous_.meeting(), now);
         else if (mark == door_mark)
-            accept_all(door_.fd(), door_.meeting(), now);
+            accept_some(door_.fd(), door_.meeting(), now);
         else
             ready(mark, ready_now[i].events, now);
     }
     expire(now);
-    listen_again(now);
     if (now >= door_at_) try_door(now);
     run({}, now);
     // After the sockets: messages that have arrived are processed before any member counts as
@@ -179,13 +181,6 @@ Fd Driver::release_door() {
     return out;
 }
 
-std::vector<int> Driver::listening() const {
-    std::vector<int> out;
-    if (listener_) out.push_back(listener_.get());
-    if (door_.is_open()) out.push_back(door_.fd());
-    return out;
-}
-
 void Driver::dial(const Dial &dial, int64_t now) {
     std::vector<SocketAddress> addresses;
     if (Status s = find(dial.address, addresses); s != DTRAIN_OK) {
@@ -217,8 +212,13 @@ void Driver::advance(Link link, int64_t now) {
         auto attempt = std::make_unique<Connection>(
             std::move(fd), wire::Handshake::Side::dialler, own_, self_, dial->second.member(),
             now + wire::handshake_timeout, rendezvous_.meeting());
-        attempt->set_where(endpoint_of(*candidate));
-        add(attempt_of(link, dial->second.begun()), std::move(attempt), now);
+        attempt->set_where(endpoint_of(*candidate), now);
+        const Link number = attempt_of(link, dial->second.begun());
+        pollfd connected{attempt->fd(), POLLOUT, 0};
+        connections_[number] = std::move(attempt);
+        watch_connection(number, now);
+        // At once, as over the loopback: the peer may have many others to listen to.
+        if (poll(&connected, 1, 0) > 0) ready(number, EPOLLOUT, now);
     }
     auto dial = dials_.find(link);
     if (!dial->second.over()) return;
@@ -265,73 +265,63 @@ void Driver::close(Link link, int64_t now) {
     connection.drain(now + drain_timeout);
 }
 
-void Driver::accept_all(int listener, uint16_t meeting, int64_t now) {
-    for (size_t i = 0; i < wire::max_strangers; i++) {
-        if (!make_room_for_stranger(now)) { // further connections wait in the kernel's queue
-            for (int one : listening()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, one, nullptr);
-            return;
-        }
-        Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!fd && (errno == EMFILE || errno == ENFILE)) {
-            // Without a free descriptor the listener would stay readable forever: accept one
-            // connection with the reserve descriptor and close it.
-            reserve_.reset();
-            Fd victim(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-            victim.reset();
-            reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-            return;
-        }
+void Driver::accept_some(int listener, uint16_t meeting, int64_t now) {
+    for (size_t i = 0; i < accepts_at_once; i++) {
+        Fd fd = accept_one(listener);
         if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (!fd) return;
-        prepare_accepted(fd.get());
-        add(next_accepted_,
-            std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, own_,
-                                         self_, wire::Handshake::anybody,
-                                         now + wire::handshake_timeout, meeting),
-            now);
-        next_accepted_ += 2;
+        if (strangers_.full()) remove(strangers_.to_give_way());
+        take_in(std::move(fd), meeting, now);
     }
 }
 
-// A member may need a while for its answer, more so where hundreds start on a few cores. If each
-// new connection displaced one that is about to answer, they would come again and again.
-bool Driver::make_room_for_stranger(int64_t now) {
-    size_t strangers = 0;
-    Link oldest = 0;
-    for (const auto &[link, connection] : connections_) {
-        if (connection->dialling() || connection->state() != Connection::State::handshaking)
+// Without a free descriptor the listener would stay readable forever.
+Fd Driver::accept_one(int listener) {
+    for (;;) {
+        Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd || (errno != EMFILE && errno != ENFILE)) return fd;
+        if (const Link silent = strangers_.oldest_silent(); silent != 0) {
+            remove(silent);
             continue;
-        if (strangers++ == 0) oldest = link; // numbers ascend
+        }
+        // Accepts one connection with the reserve descriptor, and closes it.
+        reserve_.reset();
+        Fd victim(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+        victim.reset();
+        reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        errno = EAGAIN;
+        return {};
     }
-    full_until_ = 0;
-    if (strangers < wire::max_strangers) return true;
-    const int64_t late =
-        connections_[oldest]->deadline() - wire::handshake_timeout + wire::stranger_patience;
-    if (now >= late)
-        remove(oldest);
-    else
-        full_until_ = late;
-    return full_until_ == 0;
 }
 
-void Driver::listen_again(int64_t now) {
-    if (full_until_ == 0 || listening().empty() || !make_room_for_stranger(now)) return;
-    for (int one : listening())
-        if (watch(epoll_.get(), one, one == door_.fd() ? door_mark : listener_mark) != DTRAIN_OK)
-            full_until_ = now + wire::stranger_patience;
+// Reads what has arrived already: most that ever say something have said it, and those that send
+// something else are closed before they cost more.
+void Driver::take_in(Fd fd, uint16_t meeting, int64_t now) {
+    prepare_accepted(fd.get());
+    const Link link = next_accepted_;
+    next_accepted_ += 2;
+    connections_[link] = std::make_unique<Connection>(
+        std::move(fd), wire::Handshake::Side::listener, own_, self_, wire::Handshake::anybody,
+        now + wire::handshake_timeout, meeting);
+    strangers_.add(link);
+    ready(link, EPOLLIN, now);
+    watch_connection(link, now);
 }
 
-void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now) {
+void Driver::watch_connection(Link link, int64_t now) {
+    const auto at = connections_.find(link);
+    if (at == connections_.end()) return;
+    const Connection &connection = *at->second;
     epoll_event event{};
-    event.events = connection->wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.events = connection.wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.u64 = link;
-    int added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd(), &event);
-    connections_[link] = std::move(connection);
-    if (added != 0) broken(link, fail_errno(errno, "epoll_ctl"), now);
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection.fd(), &event) != 0)
+        broken(link, fail_errno(errno, "epoll_ctl"), now);
 }
 
 void Driver::remove(Link link) { // closing the descriptor removes it from epoll
     connections_.erase(link);
+    strangers_.remove(link);
 }
 
 void Driver::update_interest(Link link, const Connection &connection) {
@@ -353,6 +343,7 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
     if (events & EPOLLOUT) s = connection.ready_to_write();
     if (s == DTRAIN_OK && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
         s = connection.ready_to_read(messages);
+    if (!connection.dialling() && connection.introduced()) strangers_.introduced(link);
     if (connection.state() == Connection::State::open && before != Connection::State::open)
         link = opened(link, connection);
     for (wire::Message &message : messages) events_.push_back(Received{link, std::move(message)});
@@ -368,6 +359,7 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
 
 Link Driver::opened(Link link, Connection &connection) {
     if (!connection.dialling()) {
+        strangers_.remove(link);
         events_.push_back(Accepted{link, connection.peer(), remote_endpoint(connection.fd()).host,
                                    local_endpoint(connection.fd()).host});
         return link;
@@ -423,11 +415,26 @@ void Driver::broken(Link link, Status status, int64_t now) {
     remove(link);
 }
 
+// Tries an attempt's address anew, of which nothing was heard.
+void Driver::dial_again(Link attempt, Connection &connection, int64_t now) {
+    Fd fd;
+    if (const auto dial = dials_.find(dial_of(attempt)); dial != dials_.end())
+        (void)begin_connect(dial->second.candidate(number_of(attempt)), fd);
+    const bool fresh = bool(fd);
+    connection.again(std::move(fd), now);
+    if (fresh) watch_connection(attempt, now);
+}
+
 void Driver::expire(int64_t now) {
-    std::vector<Link> late;
-    for (const auto &[link, connection] : connections_)
-        if (connection->state() != Connection::State::open && now >= connection->deadline())
+    std::vector<Link> late, unheard;
+    for (const auto &[link, connection] : connections_) {
+        if (connection->state() == Connection::State::open) continue;
+        if (now >= connection->deadline())
             late.push_back(link);
+        else if (now >= connection->again_at())
+            unheard.push_back(link);
+    }
+    for (Link link : unheard) dial_again(link, *connections_[link], now);
     for (Link link : late) {
         bool connecting = connections_[link]->state() == Connection::State::connecting;
         broken(link,
@@ -485,11 +492,12 @@ void Driver::drop_all() {
     dials_.clear();
     events_.clear();
     reports_.clear();
-    full_until_ = 0;
+    strangers_.clear();
 }
 
 void Driver::wind_up(int64_t until) {
     using State = Connection::State;
+    strangers_.clear();
     std::erase_if(connections_, [](const auto &one) {
         return one.second->state() != State::open && one.second->state() != State::draining;
     });

@@ -9,6 +9,7 @@
 #include "cluster/join/dialling.h"
 #include "cluster/join/door.h"
 #include "cluster/join/rendezvous.h"
+#include "cluster/join/strangers.h"
 
 #include <deque>
 #include <map>
@@ -58,22 +59,22 @@ class Driver {
     void dial(const Dial &dial, int64_t now);
     Status find(const std::string &address, std::vector<SocketAddress> &out);
     void advance(Link dial, int64_t now);
+    void dial_again(Link attempt, Connection &connection, int64_t now);
     Link settle(Link attempt);
     void send(const Send &send, int64_t now);
     void close(Link link, int64_t now);
 
-    std::vector<int> listening() const;
     void try_door(int64_t now);
-    void accept_all(int listener, uint16_t meeting, int64_t now);
-    void add(Link link, std::unique_ptr<Connection> connection, int64_t now);
+    void accept_some(int listener, uint16_t meeting, int64_t now);
+    Fd accept_one(int listener);
+    void take_in(Fd fd, uint16_t meeting, int64_t now);
+    void watch_connection(Link link, int64_t now);
     void remove(Link link);
     void update_interest(Link link, const Connection &connection);
     void ready(Link link, uint32_t events, int64_t now);
     Link opened(Link link, Connection &connection); // returns the connection's number from now on
     void broken(Link link, Status status, int64_t now);
     void expire(int64_t now);
-    bool make_room_for_stranger(int64_t now);
-    void listen_again(int64_t now);
     void wind_up(int64_t until);
     Status listen_beside(const Connection &connection);
 
@@ -90,10 +91,8 @@ class Driver {
     int64_t door_at_ = INT64_MAX, door_until_ = 0; // when to try to open it again, and until when
     Connections connections_;
     std::map<Link, Dialling> dials_; // their attempts are connections with their own numbers
+    Strangers strangers_;            // the connections that were accepted and handshake
     Link next_accepted_ = 2;
-    // Until then no connection is accepted, since too many are unauthenticated; afterwards the
-    // oldest of these is closed. 0: not full.
-    int64_t full_until_ = 0;
     std::shared_ptr<const wire::Message> encoded_; // the message encoded in frame_, during run()
     std::vector<uint8_t> frame_;
     std::deque<Event> events_;

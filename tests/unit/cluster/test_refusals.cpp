@@ -167,26 +167,6 @@ void idle_strangers_are_shown_out(void **) {
     close(listener);
 }
 
-// A process in the middle of its handshake is not driven out by the next ones: where hundreds start
-// at once each would come again and again. In the end it makes room.
-void a_crowd_waits_its_turn(void **) {
-    int port = 0;
-    const int listener = listen_somewhere(port);
-    auto ranks = two_patient_ranks(listener, port);
-    std::thread zero([&] { ranks[0]->join(); });
-    const int64_t begin = monotonic_clock().now_ns();
-    std::vector<int> strangers;
-    for (size_t i = 0; i < 3 * wire::max_strangers; i++) strangers.push_back(connect_to(port));
-    const int64_t patience = begin + wire::stranger_patience / 2 - monotonic_clock().now_ns();
-    if (patience > 0) assert_false(hung_up(strangers[0], patience));
-    assert_int_equal(ranks[1]->join(), DTRAIN_OK);
-    zero.join();
-    assert_int_equal(ranks[0]->status, DTRAIN_OK);
-    assert_true(hung_up(strangers[0], 60 * second));
-    for (int stranger : strangers) close(stranger);
-    close(listener);
-}
-
 Status read_with_mode(mode_t mode, Secret &secret) {
     TemporaryFolder folder;
     const std::string path = folder.file("secret");
@@ -225,7 +205,6 @@ int main() {
         cmocka_unit_test(a_wrong_secret_is_told_and_ends_nothing),
         cmocka_unit_test(a_duplicate_is_told_who_was_first),
         cmocka_unit_test(idle_strangers_are_shown_out),
-        cmocka_unit_test(a_crowd_waits_its_turn),
         cmocka_unit_test(a_secret_that_others_can_read_is_none),
     };
     int failed = cmocka_run_group_tests(tests, nullptr, nullptr);
