@@ -6,6 +6,7 @@
 #include "cases_loss.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
@@ -146,6 +147,62 @@ inline void a_crowd_of_strangers_does_not_keep_friends_out(void **) {
     await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 1);
     exchange({&a, &b}, a, to_b, b, 1);
     for (const int fd : strangers) close(fd);
+}
+
+// Those who say nothing do not push out a device in the middle of its handshake.
+inline void a_crowd_does_not_push_out_who_has_spoken(void **) {
+    Node b;
+    const int member = call(b.address());
+    const Bytes hello = hello_to(b.address());
+    say(member, hello.data(), hello.size());
+    uint8_t reply[reply_bytes + 4];
+    size_t have = 0;
+    const auto hear = [&](size_t len) {
+        assert_true(drive({&b}, [&] {
+            const ssize_t n = recv(member, reply + have, sizeof reply - have, MSG_DONTWAIT);
+            if (n > 0) have += size_t(n);
+            return have == len;
+        }));
+    };
+    hear(reply_bytes);
+    std::vector<int> crowd;
+    for (int i = 0; i < 200; i++) {
+        crowd.push_back(call(b.address()));
+        drive_rounds({&b}, 1);
+    }
+    drive_rounds({&b}, 50);
+    assert_true(hung_up(crowd[0]));
+    const uint8_t no_proof[32] = {};
+    say(member, no_proof, sizeof no_proof);
+    hear(reply_bytes + 4);
+    assert_int_equal(reply[reply_bytes], 0); // accepted
+    for (const int fd : crowd) close(fd);
+    close(member);
+}
+
+// The heap that one connection costs before it has proven itself; not seen under sanitizers.
+inline void a_stranger_costs_little(void **) {
+    constexpr size_t crowd = 60, most = 512, private_key = 32; // in secret memory, which is no heap
+    Node b("secret");
+    Bytes hello = hello_to(b.address());
+    hello[6] = 1; // claims to have a secret
+    for (const size_t said : {size_t{0}, size_t{1}, hello.size() - 1, hello.size()}) {
+        std::vector<int> strangers;
+        const size_t before = mallinfo2().uordblks;
+        strangers.reserve(crowd);
+        for (size_t i = 0; i < crowd; i++) {
+            strangers.push_back(call(b.address()));
+            say(strangers.back(), hello.data(), said);
+            drive_rounds({&b}, 2);
+        }
+        const size_t own = crowd * sizeof(int) + 16;
+        const size_t each = (mallinfo2().uordblks - before - own) / crowd;
+        print_message("%zu bytes said: %zu bytes of heap\n", said, each);
+        if (before != 0) assert_in_range(each + private_key, 100, most);
+        for (const int fd : strangers) assert_false(hung_up(fd) && said < hello.size());
+        for (const int fd : strangers) close(fd);
+        drive_rounds({&b}, 200);
+    }
 }
 
 inline void who_is_slow_is_dropped_after_the_deadline(void **) {
@@ -374,6 +431,8 @@ inline const CMUnitTest stranger_cases[] = {
     cmocka_unit_test(a_stranger_without_the_secret_learns_nothing),
     cmocka_unit_test(frames_out_of_line_cost_only_their_connection),
     cmocka_unit_test(a_crowd_of_strangers_does_not_keep_friends_out),
+    cmocka_unit_test(a_crowd_does_not_push_out_who_has_spoken),
+    cmocka_unit_test(a_stranger_costs_little),
     cmocka_unit_test(who_is_slow_is_dropped_after_the_deadline),
     cmocka_unit_test(a_silent_listener_fails_the_connect_after_the_deadline),
     cmocka_unit_test(a_refused_connection_is_named),

@@ -20,7 +20,8 @@ Handshake::Step Handshake::step(const tp::Host &host) {
         case Phase::hello: step_ = on_hello(host); break;
         case Phase::verdict:
         case Phase::last_verdict: step_ = on_verdict(); break;
-        case Phase::reply: step_ = on_reply(host); break;
+        case Phase::reply: step_ = on_reply(); break;
+        case Phase::reply_proof: step_ = on_reply_proof(host); break;
         case Phase::proof: step_ = on_proof(); break;
         case Phase::decide: break;
         }
@@ -47,7 +48,8 @@ Handshake::Step Handshake::on_connected(const tp::Host &host) {
 Handshake::Step Handshake::on_hello(const tp::Host &host) {
     const bool whole = read(&other_, sizeof other_);
     if (step_ == Step::failed) return step_;
-    if (!tp::may_be_hello(in_, whole ? sizeof other_ : have_))
+    if (!tp::may_be_hello(reinterpret_cast<const uint8_t *>(&other_),
+                          whole ? sizeof other_ : have_))
         return fail(DTRAIN_ERR_CORRUPT, "the peer does not use this protocol");
     if (!whole) return Step::wait;
     if (const Verdict verdict = judge(own_, other_); verdict != Verdict::accepted)
@@ -66,9 +68,8 @@ Handshake::Step Handshake::on_hello(const tp::Host &host) {
 }
 
 Handshake::Step Handshake::on_verdict() {
-    uint32_t code;
-    if (!read(&code, sizeof code)) return step_;
-    code = le32toh(code);
+    if (!read(&code_, sizeof code_)) return step_;
+    const uint32_t code = le32toh(code_);
     if (code > uint32_t(Verdict::last)) return fail(DTRAIN_ERR_CORRUPT, "the answer is not valid");
     const auto verdict = Verdict(code);
     if (verdict == Verdict::duplicate && phase_ == Phase::last_verdict) return Step::duplicate;
@@ -78,30 +79,30 @@ Handshake::Step Handshake::on_verdict() {
     return Step::wait;
 }
 
-Handshake::Step Handshake::on_reply(const tp::Host &host) {
-    struct {
-        Hello hello;
-        Proof proof;
-    } reply;
-    if (!read(&reply, sizeof reply)) return step_;
-    other_ = reply.hello;
+Handshake::Step Handshake::on_reply() {
+    if (!read(&other_, sizeof other_)) return step_;
     Verdict verdict = judge(own_, other_);
     if (verdict == Verdict::accepted && other_.from != own_.to) verdict = Verdict::wrong_device;
     if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
+    phase_ = Phase::reply_proof;
+    return Step::wait;
+}
+
+Handshake::Step Handshake::on_reply_proof(const tp::Host &host) {
+    if (!read(proof_.data(), proof_.size())) return step_;
     Proof expected, proof;
     if (!prove_both(host, "tcp", Role::initiator, own_, other_, &proof, &expected))
         return fail(DTRAIN_ERR_AUTH, "signing failed");
-    if (!tp::equal_macs(expected.data(), reply.proof.data()))
+    if (!tp::equal_macs(expected.data(), proof_.data()))
         return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));
-    verdict = protect(guard_, "tcp", Role::initiator, own_, other_);
+    const Verdict verdict = protect(guard_, "tcp", Role::initiator, own_, other_);
     if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
     return send(&proof, sizeof proof, Phase::last_verdict);
 }
 
 Handshake::Step Handshake::on_proof() {
-    Proof proof;
-    if (!read(&proof, sizeof proof)) return step_;
-    if (!tp::equal_macs(proof.data(), expected_.data())) return refuse(Verdict::wrong_proof);
+    if (!read(proof_.data(), proof_.size())) return step_;
+    if (!tp::equal_macs(proof_.data(), expected_.data())) return refuse(Verdict::wrong_proof);
     const Verdict verdict = protect(guard_, "tcp", Role::responder, own_, other_);
     if (verdict != Verdict::accepted) return refuse(verdict);
     phase_ = Phase::decide;
@@ -116,12 +117,11 @@ Handshake::Step Handshake::answer(Verdict verdict) {
 }
 
 bool Handshake::read(void *into, size_t len) {
-    const ssize_t n = recv(fd_.get(), in_ + have_, len - have_, 0);
+    const ssize_t n = recv(fd_.get(), static_cast<uint8_t *>(into) + have_, len - have_, 0);
     if (n < 0 && errno != EAGAIN && errno != EINTR) step_ = system_error(errno);
     if (n == 0) step_ = fail(DTRAIN_ERR_PEER, "closed during the handshake");
     if (n > 0) have_ += size_t(n);
     if (have_ < len) return false;
-    memcpy(into, in_, len);
     have_ = 0;
     return true;
 }

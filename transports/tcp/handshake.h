@@ -39,6 +39,8 @@ class Handshake : public Pollable {
     Role role() const { return role_; }
     const DeviceId &peer() const { return other_.from; } // after Step::authentic or done
     bool connecting() const { return phase_ == Phase::connect; }
+    // Responder: the peer's hello has arrived, and is one.
+    bool introduced() const { return phase_ != Phase::hello; }
     int64_t deadline_ns() const { return deadline_ns_; }
     // The error text when the deadline has passed.
     const char *timeout_reason() const;
@@ -49,18 +51,30 @@ class Handshake : public Pollable {
 
     Connection *connection = nullptr; // initiator: the connection it is for
     bool trial = false;               // initiator: there are other targets left
+    bool spoken = false;              // responder: it is listed among those who are introduced
     tp::Link<Handshake> link;
 
   private:
-    enum class Phase : uint8_t { connect, hello, verdict, reply, proof, decide, last_verdict };
+    enum class Phase : uint8_t {
+        connect,
+        hello,
+        verdict,
+        reply,
+        reply_proof,
+        proof,
+        decide,
+        last_verdict
+    };
 
     Step on_connected(const tp::Host &host);
     Step on_hello(const tp::Host &host);
     Step on_verdict();
-    Step on_reply(const tp::Host &host);
+    Step on_reply();
+    Step on_reply_proof(const tp::Host &host);
     Step on_proof();
     Step offer(const tp::Host &host);
-    bool read(void *into, size_t len); // false: not all has arrived (or step_ is `failed`)
+    // false: not all has arrived (or step_ is `failed`). into: the same until it has.
+    bool read(void *into, size_t len);
     Step send(const void *bytes, size_t len, Phase next);
     Step refuse(Verdict verdict);
     Step fail(dtrain_status_t status, const char *reason);
@@ -77,9 +91,11 @@ class Handshake : public Pollable {
     Step step_ = Step::wait;
     dtrain_status_t status_ = DTRAIN_OK;
     const char *reason_ = "";
-    size_t have_ = 0; // bytes that this phase has read
-    uint8_t in_[sizeof(Hello) + sizeof(Proof)];
+    size_t have_ = 0;   // bytes that this phase has read
+    uint32_t code_ = 0; // a verdict that is being read
+    Proof proof_{};     // a proof that is being read
 };
-static_assert(sizeof(Handshake) <= 512, "state that an unauthenticated peer can make us hold");
+// The core's guard adds a little more than 100 bytes.
+static_assert(sizeof(Handshake) <= 400, "state that an unauthenticated peer can make us hold");
 
 } // namespace dtrain::tcp

@@ -13,7 +13,8 @@
 namespace dtrain::tcp {
 
 Handshakes::~Handshakes() {
-    while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = silent_.front()) forget(handshake);
+    while (Handshake *handshake = spoken_.front()) forget(handshake);
     while (Handshake *handshake = attempts_.front()) forget(handshake);
     while (Handshake *handshake = trials_.front()) forget(handshake);
 }
@@ -45,7 +46,7 @@ void Handshakes::connect(Connection *connection) {
 }
 
 Handshakes::List &Handshakes::list_of(const Handshake &handshake) {
-    if (handshake.role() == Role::responder) return strangers_;
+    if (handshake.role() == Role::responder) return handshake.spoken ? spoken_ : silent_;
     return handshake.trial ? trials_ : attempts_;
 }
 
@@ -91,16 +92,26 @@ void Handshakes::on_listener() {
                       host_.now_ns() + deadline_ns);
         if (!handshake) return;
         if (stranger_count_ >= protocol::max_strangers)
-            give_up(strangers_.front(), DTRAIN_ERR_PEER,
+            give_up(silent_.empty() ? spoken_.front() : silent_.front(), DTRAIN_ERR_PEER,
                     "too many unauthenticated connections at once");
         add(handshake, EPOLLIN);
+        on_handshake(handshake); // most that ever say something have said it
     }
     if (acceptor_.is_paused() && !timer_running_) start_timer(deadline_ns);
+}
+
+void Handshakes::note_spoken(Handshake *handshake) {
+    if (handshake->role() != Role::responder || handshake->spoken || !handshake->introduced())
+        return;
+    silent_.remove(handshake);
+    handshake->spoken = true;
+    spoken_.push_back(handshake);
 }
 
 void Handshakes::on_handshake(Handshake *handshake) {
     const bool connecting = handshake->connecting();
     Handshake::Step step = handshake->step(host_);
+    note_spoken(handshake);
     if (step == Handshake::Step::authentic)
         step = handshake->answer(owner_.admit(handshake->peer()));
     switch (step) {
@@ -152,7 +163,15 @@ void Handshakes::on_timer() {
     acceptor_.resume();
     const int64_t now = host_.now_ns();
     int64_t next = INT64_MAX;
-    for (List *list : {&strangers_, &attempts_, &trials_}) {
+    // Not in the order of their deadlines: who is silent for long may speak at last.
+    for (Handshake *one = spoken_.front(), *after; one; one = after) {
+        after = List::next(one);
+        if (one->deadline_ns() <= now)
+            give_up(one, DTRAIN_ERR_PEER, one->timeout_reason());
+        else
+            next = std::min(next, one->deadline_ns());
+    }
+    for (List *list : {&silent_, &attempts_, &trials_}) {
         Handshake *oldest;
         while ((oldest = list->front()) && oldest->deadline_ns() <= now)
             give_up(oldest, DTRAIN_ERR_PEER, oldest->timeout_reason());

@@ -1,5 +1,6 @@
 // The handshakes in progress on a device: incoming connections, attempts to connect, deadlines.
 // Unauthenticated peers cost at most max_strangers small objects, and never a working connection.
+// Those that have said nothing give way first, since a genuine peer says hello at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/list.h"
@@ -24,7 +25,9 @@ class Handshakes {
     // Connects to its targets, one after the other, until one answers. May call failed() at once.
     void connect(Connection *connection);
     void forget(Handshake *handshake);
-    bool idle() const { return strangers_.empty() && attempts_.empty() && trials_.empty(); }
+    bool idle() const {
+        return silent_.empty() && spoken_.empty() && attempts_.empty() && trials_.empty();
+    }
     // The poller found an event for one of their descriptors.
     void dispatch(Pollable *who);
 
@@ -40,6 +43,7 @@ class Handshakes {
     void start_timer(int64_t ns);
     List &list_of(const Handshake &handshake);
     void add(Handshake *handshake, uint32_t events);
+    void note_spoken(Handshake *handshake);
     void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
 
     const tp::Host &host_;
@@ -50,8 +54,9 @@ class Handshakes {
     Acceptor acceptor_;
     Fd timer_;
     Pollable timer_key_{Pollable::Kind::timer};
-    // Incoming, outgoing, outgoing with other targets left; oldest first.
-    List strangers_, attempts_, trials_;
+    // Incoming before and after their hello, outgoing, outgoing with other targets left; oldest
+    // first.
+    List silent_, spoken_, attempts_, trials_;
     uint32_t stranger_count_ = 0;
     bool timer_running_ = false;
 };
