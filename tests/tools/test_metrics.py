@@ -126,6 +126,28 @@ def breaks(text):
             yield f"twice: {line}", others(line, line)
 
 
+# Opens connections as fast as it can: some are kept, some send something, some are closed.
+FLOOD = """
+import socket, struct, sys
+kept, reset = [], struct.pack("ii", 1, 0)
+for i in range(10**9):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    one.bind((f"127.1.{i // 250 % 250}.{i % 250}", 0))
+    one.setblocking(False)
+    one.connect_ex(("127.0.0.1", int(sys.argv[1])))
+    try:
+        one.send((b"", b"G", b"rubbish" * 30)[i % 3])
+    except OSError:
+        pass
+    kept.append(one)
+    if len(kept) > 100:
+        kept.pop(0).close()
+    if i == 500:
+        print("on its way", flush=True)
+"""
+
+
 class Metrics(unittest.TestCase):
     options = ()
 
@@ -182,6 +204,55 @@ class Metrics(unittest.TestCase):
         self.assertEqual([key for key in values if "table=" in key], [])
         self.assertIn("dtrain_server_requests_total", types)
 
+    def connect(self):
+        port = int(self.url.split(":")[2].split("/")[0])
+        return socket.create_connection(("127.0.0.1", port), LIMIT)
+
+    def test_strangers_do_not_keep_a_request_out(self):
+        crowd = [self.connect() for _ in range(200)]  # each of which has two seconds, and says nothing
+        for connection in crowd[::2]:
+            connection.sendall(b"GET /met")
+        parse(scrape(self.url))
+        for connection in crowd:  # some were closed for others, and the others as their time is over
+            try:
+                self.assertEqual(connection.recv(100), b"")
+            except ConnectionResetError:
+                pass
+            connection.close()
+
+    def test_who_reads_nothing_holds_up_nobody(self):
+        lazy = [self.connect() for _ in range(20)]
+        for connection in lazy:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        parse(scrape(self.url))
+        for connection in lazy:
+            connection.close()
+
+    def test_a_flood_of_connections(self):
+        """The tables' work goes on, and requests are answered; what is dropped is the flood."""
+        port = int(self.url.split(":")[2].split("/")[0])
+        flood = subprocess.Popen([sys.executable, "-c", FLOOD, str(port)], stdout=subprocess.PIPE)
+        try:
+            flood.stdout.readline()
+            with tables.Table(self.job, "add", numpy.zeros(1000, numpy.float32)) as table:
+                for _ in range(200):
+                    table.push(numpy.ones(1000))
+                self.assertEqual(table.pull()[0], 200)
+                parse(scrape(self.url))
+        finally:
+            flood.kill()
+            flood.wait()
+            flood.stdout.close()
+        held = len(os.listdir(f"/proc/{self.server.pid}/fd"))
+        self.assertLess(held, 100)
+
+    def test_its_thread_yields_to_the_others(self):
+        scrape(self.url)  # so that it has begun
+        tasks = pathlib.Path(f"/proc/{self.server.pid}/task").iterdir()
+        nice = [int((task / "stat").read_text().rsplit(")", 1)[1].split()[16]) for task in tasks]
+        self.assertEqual(sorted(nice)[-1] - sorted(nice)[0], min(10, 19 - sorted(nice)[0]))
+        self.assertEqual(nice.count(sorted(nice)[-1]), 1)
+
     def test_a_bad_address_is_named(self):
         for address in "x", "1.2.3.4:0", "70000":
             result = subprocess.run([SERVER, "--metrics", address, "--rendezvous", "file:///dev/null",
@@ -221,8 +292,28 @@ class WithToken(unittest.TestCase):
                     self.assertEqual(refused.exception.code, 401)
                     self.assertEqual(refused.exception.headers["WWW-Authenticate"], "Bearer")
                     refused.exception.close()
+            for piece in 1, 2, 7:
+                for token, status in (self.TOKEN, 200), (self.TOKEN[::-1], 401):
+                    self.assertEqual(self.ask_slowly(job, piece, token), status)
         finally:
             job.tearDown()
+
+    def ask_slowly(self, job, piece, token):
+        """The status, of a request that arrives in pieces."""
+        head = f"GET /metrics HTTP/1.1\r\nHost: x\r\nX-A: authorization: Bearer {token}\r\n"
+        head = (head + f"aUTHORIZATION:\t bEARER {token}\r\nB: c\r\n\r\n").encode()
+        with job.connect() as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for at in range(0, len(head), piece):
+                connection.sendall(head[at:at + piece])
+            return int(connection.recv(12).split()[1])
+
+    def test_others_are_answered_with_a_token_alone(self):
+        for address in "0.0.0.0:0", "[::]:0":
+            result = subprocess.run([SERVER, "--metrics", address.replace("[", "").replace("]", "")],
+                                    capture_output=True, text=True, timeout=LIMIT, check=False)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("--metrics-token", result.stderr)
 
     def test_a_bad_file_is_named(self):
         cases = (("word\n", 0o644, "chmod 600"), ("\n", 0o600, "empty"), ("", 0o600, "empty"),

@@ -14,7 +14,8 @@ static const char usage[] =
     "environment describes the job (DTRAIN_RENDEZVOUS, DTRAIN_SIZE, DTRAIN_SERVERS,\n"
     "DTRAIN_SERVER_INDEX; dtrain-run sets them).\n"
     "--metrics [ADDRESS:]PORT: answers GET /metrics with counters for Prometheus. The default\n"
-    "address is 127.0.0.1; port 0 chooses a free port, which is printed.\n"
+    "address is 127.0.0.1; port 0 chooses a free port, which is printed. An address that other\n"
+    "hosts may reach needs --metrics-token.\n"
     "--metrics-token FILE: only to requests with \"Authorization: Bearer TOKEN\". The token is "
     "the\n"
     "first line of the file, to which only its owner may have access.\n";

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "metrics.h"
 
+#include "visitor.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -10,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_REQUEST = 4096, PATIENCE_MS = 2000 };
+/* Connections at one time; connections that are accepted before others are served again; how often
+ * the counters are collected, for which the server's work waits. */
+enum { PLACES = 16, ACCEPTS = 16, INTERVAL_MS = 20 };
 
 static int64_t now_ms(void) {
     struct timespec t;
@@ -22,88 +27,109 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Waits until the socket is ready for `events`. Returns 0, or -1 when the time is over or the
- * thread must end. */
-static int wait_for(const struct metrics *metrics, int fd, short events, int64_t deadline_ms) {
-    struct pollfd fds[] = {{fd, events, 0}, {metrics->stop, POLLIN, 0}};
-    for (;;) {
-        int64_t left = deadline_ms < 0 ? -1 : deadline_ms - now_ms();
-        if (deadline_ms >= 0 && left <= 0) return -1;
-        int ready = poll(fds, 2, (int)left);
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0 || fds[1].revents != 0) return -1;
-        return 0;
-    }
-}
-
-/* Reads the head of a request, NUL-terminated; -1: none came. */
-static int read_head(const struct metrics *metrics, int fd, char *head, int64_t deadline_ms) {
-    size_t length = 0;
-    while (length < MOST_REQUEST) {
-        if (wait_for(metrics, fd, POLLIN, deadline_ms) != 0) return -1;
-        ssize_t n = recv(fd, head + length, MOST_REQUEST - length, 0);
-        if (n <= 0) return -1;
-        length += (size_t)n;
-        head[length] = 0;
-        if (strstr(head, "\r\n\r\n") != NULL) return 0;
-    }
-    return -1;
-}
-
-static void send_all(const struct metrics *metrics, int fd, const char *text, size_t length,
-                     int64_t deadline_ms) {
-    while (length > 0 && wait_for(metrics, fd, POLLOUT, deadline_ms) == 0) {
-        ssize_t n = send(fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) return;
-        if (n <= 0) continue;
-        text += n;
-        length -= (size_t)n;
-    }
-}
-
-/* Returns the whole text; NULL: no memory. The text may grow between two calls. */
-static char *metrics_text(dtrain_server_t *server, size_t *length_p) {
+/* NULL: no memory. The text may grow between two calls. */
+static struct text *collect(dtrain_server_t *server) {
+    struct text *text = calloc(1, sizeof *text);
     size_t size = 16384;
-    for (char *text = NULL, *grown; (grown = realloc(text, size)) != NULL;) {
-        text = grown;
-        *length_p = dtrain_stats_server(server, text, size);
-        if (*length_p < size) return text;
-        size = *length_p + 4096;
+    for (char *grown; text != NULL && (grown = realloc(text->bytes, size)) != NULL;) {
+        text->bytes = grown;
+        text->users = 1;
+        text->length = dtrain_stats_server(server, text->bytes, size);
+        if (text->length < size) return text;
+        size = text->length + 4096;
     }
+    if (text != NULL) text->users = 1;
+    text_release(text);
     return NULL;
 }
 
-static void answer(const struct metrics *metrics, int fd) {
-    char head[MOST_REQUEST + 1], line[200];
-    int64_t deadline_ms = now_ms() + PATIENCE_MS;
-    if (read_head(metrics, fd, head, deadline_ms) != 0) return;
-    size_t length = 0;
-    int admitted = token_fits(&metrics->token, head);
-    int known = strncmp(head, "GET /metrics ", 13) == 0 || strncmp(head, "GET /metrics?", 13) == 0;
-    char *text = admitted && known ? metrics_text(metrics->server, &length) : NULL;
-    const char *status = !admitted                       ? "401 Unauthorized"
-                         : text != NULL                  ? "200 OK"
-                         : known                         ? "503 Service Unavailable"
-                         : strncmp(head, "GET ", 4) == 0 ? "404 Not Found"
-                                                         : "400 Bad Request";
-    int written = snprintf(line, sizeof line,
-                           "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n"
-                           "Content-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                           status, length, admitted ? "" : "WWW-Authenticate: Bearer\r\n");
-    send_all(metrics, fd, line, (size_t)written, deadline_ms);
-    if (text != NULL) send_all(metrics, fd, text, length, deadline_ms);
-    free(text);
+struct visitors {
+    struct visitor all[PLACES];
+    int64_t collect_at_ms; /* not before */
+};
+
+static int any_waits(const struct visitors *visitors) {
+    for (int i = 0; i < PLACES; i++)
+        if (visitors->all[i].state == WAITING) return 1;
+    return 0;
+}
+
+/* A free place; if there is none, that of the oldest one whose request has not come: it is the most
+ * likely one to be nobody's, and a genuine request comes at once. */
+static struct visitor *place(struct visitors *visitors) {
+    struct visitor *oldest = &visitors->all[0];
+    for (int i = 0; i < PLACES; i++) {
+        struct visitor *one = &visitors->all[i];
+        if (one->state == FREE) return one;
+        const int reads = one->state == READING, oldest_reads = oldest->state == READING;
+        if (reads != oldest_reads ? reads : one->deadline_ms < oldest->deadline_ms) oldest = one;
+    }
+    visitor_end(oldest);
+    return oldest;
+}
+
+static void accept_some(const struct metrics *metrics, struct visitors *visitors) {
+    for (int i = 0; i < ACCEPTS; i++) {
+        const int fd = accept4(metrics->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) return;
+        struct visitor *visitor = place(visitors);
+        visitor_begin(visitor, fd, now_ms());
+        visitor_go_on(visitor, &metrics->token);
+    }
+}
+
+static void answer_all(const struct metrics *metrics, struct visitors *visitors) {
+    const int64_t now = now_ms();
+    if (now < visitors->collect_at_ms || !any_waits(visitors)) return;
+    struct text *text = collect(metrics->server);
+    for (int i = 0; i < PLACES; i++) {
+        struct visitor *one = &visitors->all[i];
+        if (one->state != WAITING) continue;
+        visitor_answer(one, text);
+        visitor_go_on(one, &metrics->token);
+    }
+    text_release(text);
+    visitors->collect_at_ms = now_ms() + INTERVAL_MS;
+}
+
+/* Returns how long to wait, in milliseconds; -1: until something happens. */
+static int end_late_ones(struct visitors *visitors) {
+    const int64_t now = now_ms();
+    int64_t next = any_waits(visitors) ? visitors->collect_at_ms : INT64_MAX;
+    for (int i = 0; i < PLACES; i++) {
+        struct visitor *one = &visitors->all[i];
+        if (one->state == FREE) continue;
+        if (one->deadline_ms <= now)
+            visitor_end(one);
+        else if (one->deadline_ms < next)
+            next = one->deadline_ms;
+    }
+    if (next == INT64_MAX) return -1;
+    return next > now ? (int)(next - now) : 0;
 }
 
 static void *serve(void *self) {
     const struct metrics *metrics = self;
-    while (wait_for(metrics, metrics->listener, POLLIN, -1) == 0) {
-        int fd = accept4(metrics->listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0) continue;
-        answer(metrics, fd);
-        shutdown(fd, SHUT_WR);
-        close(fd);
+    struct visitors visitors = {0};
+    /* Of this thread alone: a flood of connections must not slow the server's work. */
+    (void)setpriority(PRIO_PROCESS, 0, 10);
+    for (;;) {
+        struct pollfd fds[PLACES + 2] = {{metrics->stop, POLLIN, 0},
+                                         {metrics->listener, POLLIN, 0}};
+        const int wait = end_late_ones(&visitors);
+        for (int i = 0; i < PLACES; i++) {
+            const struct visitor *one = &visitors.all[i];
+            const int fd = one->state == READING || one->state == ANSWERING ? one->fd : -1;
+            fds[i + 2] = (struct pollfd){fd, one->state == READING ? POLLIN : POLLOUT, 0};
+        }
+        if (poll(fds, PLACES + 2, wait) < 0 && errno != EINTR) break;
+        if (fds[0].revents != 0) break;
+        for (int i = 0; i < PLACES; i++)
+            if (fds[i + 2].revents != 0) visitor_go_on(&visitors.all[i], &metrics->token);
+        if (fds[1].revents != 0) accept_some(metrics, &visitors);
+        answer_all(metrics, &visitors);
     }
+    for (int i = 0; i < PLACES; i++) visitor_end(&visitors.all[i]);
     return NULL;
 }
 
@@ -112,7 +138,14 @@ static int failed(const char *address, const char *why) {
     return -1;
 }
 
-static int listen_at(const char *address) {
+static int is_loopback(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static int listen_at(const char *address, int with_token) {
     char host[256] = "127.0.0.1";
     const char *colon = strrchr(address, ':'), *port = colon != NULL ? colon + 1 : address;
     if (colon != NULL) snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
@@ -124,9 +157,16 @@ static int listen_at(const char *address) {
     struct addrinfo *found = NULL;
     int error = getaddrinfo(host, port, &hints, &found);
     if (error != 0) return failed(address, gai_strerror(error));
-    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    if (!with_token && !is_loopback(found->ai_addr)) {
+        freeaddrinfo(found);
+        return failed(address,
+                      "other hosts may reach this address; say with --metrics-token who is "
+                      "to be answered");
+    }
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), yes = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    int bound = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, 8) == 0;
+    int bound =
+        fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
     freeaddrinfo(found);
     if (bound) return fd;
     failed(address, strerror(errno));
@@ -146,7 +186,7 @@ static void print_address(int listener) {
 }
 
 int metrics_listen(struct metrics *metrics, const char *address) {
-    metrics->listener = listen_at(address);
+    metrics->listener = listen_at(address, metrics->token.length > 0);
     return metrics->listener < 0 ? -1 : 0;
 }
 

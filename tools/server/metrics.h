@@ -7,8 +7,9 @@
 
 #include <pthread.h>
 
-/* Serves one connection at a time, each for at most two seconds with one request of at most 4
- * KiB. */
+/* Serves 16 connections at a time, each for at most two seconds with one request of at most 4 KiB;
+ * further ones push out the oldest whose request has not come. It allocates nothing for them but
+ * the answer to those who have the token. */
 struct metrics {
     dtrain_server_t *server;
     int listener, stop; /* -1: not open; stop: an eventfd */
@@ -17,8 +18,8 @@ struct metrics {
     pthread_t thread;
 };
 
-/* address: "PORT" (on 127.0.0.1) or "ADDRESS:PORT"; port 0 chooses a free port. Returns 0, or -1
- * with the reason on stderr. */
+/* address: "PORT" (on 127.0.0.1) or "ADDRESS:PORT", which needs a token unless it is one of the
+ * loopback; port 0 chooses a free port. Returns 0, or -1 with the reason on stderr. */
 int metrics_listen(struct metrics *metrics, const char *address);
 /* Starts to answer, and prints the address to stdout. Returns 0, or -1 with the reason on
  * stderr. */

@@ -1,4 +1,4 @@
-/* Reads a token, and looks for it in the head of an HTTP request (RFC 6750, section 2.1).
+/* Reads a token.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "token.h"
 
@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,25 +32,4 @@ int token_read(struct token *token, const char *path) {
     if ((size_t)n == sizeof token->text && end == NULL)
         return failed(path, "its first line is longer than 1023 bytes");
     return 0;
-}
-
-/* The same time whatever differs. */
-static int equal(const char *a, const char *b, size_t length) {
-    unsigned char different = 0;
-    for (size_t i = 0; i < length; i++) different |= (unsigned char)(a[i] ^ b[i]);
-    return different == 0;
-}
-
-int token_fits(const struct token *token, const char *head) {
-    static const char name[] = "\r\nAuthorization:", scheme[] = "Bearer ";
-    if (token->length == 0) return 1;
-    const char *value = strcasestr(head, name);
-    if (value == NULL) return 0;
-    value += strlen(name);
-    value += strspn(value, " \t");
-    if (strncasecmp(value, scheme, strlen(scheme)) != 0) return 0;
-    value += strlen(scheme);
-    value += strspn(value, " ");
-    size_t length = strcspn(value, " \t\r\n");
-    return length == token->length && equal(value, token->text, length);
 }

@@ -14,7 +14,5 @@ struct token {
 /* The first line of a file to which only its owner has access. Returns 0, or -1 with the reason on
  * stderr. */
 int token_read(struct token *token, const char *path);
-/* Whether the head of a request, NUL-terminated, has "Authorization: Bearer TOKEN". */
-int token_fits(const struct token *token, const char *head);
 
 #endif
