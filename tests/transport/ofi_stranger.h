@@ -97,14 +97,22 @@ class Stranger {
     // From here on the victim takes it for a peer.
     void connect() {
         say(hello());
-        const Bytes reply = next(uint8_t(rdm::Kind::reply));
-        memcpy(static_cast<void *>(&theirs_), reply.data() + rdm::Head::wire_length,
-               sizeof theirs_);
-        sequence = 1;
+        hear_reply();
         say({.kind = rdm::Kind::proof}, Bytes(sizeof(tp::Proof)));
         rdm::Head verdict;
         verdict.decode(next(uint8_t(rdm::Kind::verdict)).data());
         assert_int_equal(verdict.tag, tp::Verdict::accepted);
+    }
+    void hear_reply() {
+        const Bytes reply = next(uint8_t(rdm::Kind::reply));
+        memcpy(static_cast<void *>(&theirs_), reply.data() + rdm::Head::wire_length,
+               sizeof theirs_);
+        sequence = 1;
+    }
+    // Whether a packet that begins like this has come.
+    bool has_come(uint8_t kind) {
+        for (int i = 0; i < 100; i++) poll();
+        return std::any_of(came_.begin(), came_.end(), [&](auto &one) { return one[0] == kind; });
     }
     // The next packet that begins like this; others are passed over.
     Bytes next(uint8_t kind) {

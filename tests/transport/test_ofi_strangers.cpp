@@ -45,6 +45,21 @@ void altered_and_cut_hellos_do_no_harm(void **) {
     serves_its_good_peer(pair, 1);
 }
 
+// Who proves nothing for three seconds is forgotten, and a proof comes too late.
+void a_stranger_has_three_seconds(void **) {
+    Pair pair;
+    Stranger stranger(pair.b);
+    stranger.say(stranger.hello());
+    stranger.hear_reply();
+    const int64_t end = now_ns() + 3'200'000'000;
+    assert_true(stranger.until([&] { return now_ns() > end; }));
+    drive_rounds({&pair.b}, 10);
+    stranger.say({.kind = Kind::proof}, Bytes(sizeof(tp::Proof)));
+    serves_its_good_peer(pair, 1);
+    drive_rounds({&pair.b}, 1000);
+    assert_false(stranger.has_come(uint8_t(Kind::verdict)));
+}
+
 // What a peer does that was let in, and what its victim says of it.
 struct Offence {
     const char *text;
@@ -308,6 +323,7 @@ int main() {
     const CMUnitTest cases[] = {
         cmocka_unit_test(noise_does_no_harm),
         cmocka_unit_test(altered_and_cut_hellos_do_no_harm),
+        cmocka_unit_test(a_stranger_has_three_seconds),
         cmocka_unit_test(an_offence_ends_its_connection_only),
         cmocka_unit_test(a_message_in_parts_is_received_before_in_the_middle_and_after),
         cmocka_unit_test(a_message_in_parts_is_forgotten_in_the_middle),

@@ -19,7 +19,7 @@ template <class T> bool read(const uint8_t *&body, size_t &len, T *into) {
 
 // Through a descriptor of a process on this machine its end is noticed at once, whatever the
 // network reports.
-tp::Fd process_of(const Address &peer, const Address &own) {
+tp::Fd process_of(const PeerProcess &peer, const Address &own) {
     if (peer.machine != own.machine || peer.pid == own.pid) return {};
     return tp::Fd(int(syscall(SYS_pidfd_open, pid_t(le32toh(peer.pid)), 0)));
 }
@@ -55,9 +55,10 @@ std::unique_ptr<Handshake> Handshakes::make(tp::Role role, const Address &peer) 
     std::unique_ptr<Handshake> handshake(new (std::nothrow) Handshake);
     if (!handshake) return nullptr;
     handshake->role = role;
-    handshake->address = peer;
+    handshake->peer = PeerProcess::of(peer);
     handshake->own = tp::Hello::make(shared_.host, own_.id, peer.id);
-    handshake->deadline_ns = shared_.host.now_ns() + deadline_ns;
+    handshake->deadline_ns =
+        shared_.host.now_ns() + (role == tp::Role::initiator ? deadline_ns : stranger_ns);
     handshake->channel = open_channel(shared_, peer.fabric, le16toh(peer.fabric_len));
     if (!handshake->channel) return nullptr;
     handshake->channel->handshake = handshake.get();
@@ -133,7 +134,7 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
         h->channel->peer_token = introduction.token;
         h->verdict = tp::judge(h->own, h->other);
         if (h->verdict != tp::Verdict::accepted) return;
-        if (h->other.from != h->address.id) h->verdict = tp::Verdict::wrong_device;
+        if (h->other.from != h->peer.id) h->verdict = tp::Verdict::wrong_device;
         if (!prove(*h) || !tp::equal_macs(proof.data(), h->expected.data()))
             h->verdict = tp::Verdict::wrong_proof;
         h->due = Kind::proof;
@@ -142,7 +143,7 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
         if (!read(body, len, &proof)) return;
         if (!tp::equal_macs(proof.data(), h->expected.data()))
             h->verdict = tp::Verdict::wrong_proof;
-        else if (const Verdict v = owner_.admit(h->address.id); v != Verdict::accepted)
+        else if (const Verdict v = owner_.admit(h->peer.id); v != Verdict::accepted)
             h->verdict = v;
         h->due = Kind::verdict;
     } else if (initiator && head.kind == Kind::verdict) {
@@ -212,8 +213,8 @@ void Handshakes::advance(Handshake *h) {
 
 void Handshakes::finish(Handshake *h) {
     Connection *connection = h->connection;
-    const DeviceId peer = h->address.id;
-    Route route{std::move(h->channel), process_of(h->address, own_)};
+    const DeviceId peer = h->peer.id;
+    Route route{std::move(h->channel), process_of(h->peer, own_)};
     forget(h);
     owner_.joined(connection, peer, std::move(route));
 }

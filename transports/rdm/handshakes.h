@@ -27,6 +27,14 @@ struct Introduction { // sent as it is; integers little-endian
 };
 static_assert(sizeof(Introduction) == 112);
 
+// What is kept of the address of a peer: anybody can make this process keep it.
+struct PeerProcess {
+    DeviceId id{};
+    uint64_t machine = 0;
+    uint32_t pid = 0; // little-endian
+    static PeerProcess of(const Address &peer) { return {peer.id, peer.machine, peer.pid}; }
+};
+
 struct Handshake {
     tp::Role role{};
     Kind due{}; // what to send next; none: wait for the peer
@@ -36,12 +44,14 @@ struct Handshake {
     int64_t deadline_ns = 0;
     std::unique_ptr<Channel> channel;
     Connection *connection = nullptr; // initiator: the connection it is for
-    Address address;                  // the peer's
+    PeerProcess peer;
     tp::Hello own, other;
     tp::Proof expected{}; // the proof that the peer must send
     tp::Proof proof{};    // its own proof
     tp::Link<Handshake> link;
 };
+static_assert(sizeof(Handshake) + sizeof(Channel) <= 512,
+              "state that an unauthenticated peer can make us hold");
 
 class Handshakes {
   public:
@@ -69,7 +79,8 @@ class Handshakes {
   private:
     using List = tp::List<Handshake, &Handshake::link>;
     static constexpr int64_t deadline_ns = 8'000'000'000;
-    static constexpr int64_t refusal_ns = 500'000'000; // time for the last message to arrive
+    static constexpr int64_t stranger_ns = 3'000'000'000; // of a peer that has not proven itself
+    static constexpr int64_t refusal_ns = 500'000'000;    // time for the last message to arrive
 
     std::unique_ptr<Handshake> make(tp::Role role, const Address &peer);
     void add(std::unique_ptr<Handshake> handshake);
