@@ -122,6 +122,32 @@ void bad_greetings(void **) {
     check_alive(victim);
 }
 
+// A peer says hello before it is accepted: who has not does not keep one out, not even for a while.
+void a_crowd_gives_way(void **) {
+    Node victim;
+    std::vector<std::unique_ptr<Intruder>> crowd;
+    for (int i = 0; i < 200; i++) crowd.push_back(std::make_unique<Intruder>(victim));
+    Intruder(victim).connect();
+    assert_true(crowd.front()->is_closed());
+    crowd.front().reset();
+    Intruder slow(victim); // it has said hello, so the silent ones go first
+    slow.greet();
+    for (int i = 0; i < 200; i++) crowd.push_back(std::make_unique<Intruder>(victim));
+    drive_rounds({&victim}, 1000);
+    assert_false(slow.is_closed());
+    size_t held = 0;
+    for (const auto &one : crowd) held += one && !one->is_closed();
+    assert_in_range(held, 1, 64);
+}
+
+void who_says_nothing_has_three_seconds(void **) {
+    Node victim;
+    Intruder intruder(victim);
+    const int64_t begin = now_ns();
+    assert_true(drive({&victim}, [&] { return intruder.is_closed(); }));
+    assert_true(now_ns() - begin > 2'900'000'000);
+}
+
 // Memory that is too small, or could become so.
 void bad_memory(void **) {
     struct Memory {
@@ -398,6 +424,8 @@ void who_asks_and_ends_has_left(void **) {
 int main() {
     subject.plugin = &dtrain_tp_plugin_shm;
     const CMUnitTest tests[] = {
+        cmocka_unit_test(a_crowd_gives_way),
+        cmocka_unit_test(who_says_nothing_has_three_seconds),
         cmocka_unit_test(bad_greetings),
         cmocka_unit_test(bad_memory),
         cmocka_unit_test(bad_frames),

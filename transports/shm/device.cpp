@@ -12,6 +12,8 @@ namespace {
 // connections and lost peers can wait a little; messages need neither.
 constexpr uint32_t calls_per_clock = 16;
 constexpr int64_t socket_interval_ns = 50'000;
+// Connections that are accepted before the others are served again.
+constexpr uint32_t accepts_at_once = 64;
 
 } // namespace
 
@@ -122,8 +124,10 @@ bool Device::is_time_for_sockets() {
 void Device::look_at_sockets() {
     shared_.poller.dispatch();
     if (!listening_ && make_room_for_stranger()) listen();
+    const int64_t now = shared_.greetings > 0 ? shared_.host.now_ns() : 0;
     for (Inbound *next, *inbound = inbounds_.front(); inbound; inbound = next) {
         next = inbounds_.next(inbound);
+        if (inbound->is_silent() && inbound->is_late(now)) inbound->close();
         if (!inbound->is_over()) continue;
         inbounds_.remove(inbound);
         delete inbound;
@@ -138,7 +142,8 @@ Status Device::listen() {
 }
 
 void Device::on_readable() {
-    while (make_room_for_stranger()) {
+    for (uint32_t i = 0; make_room_for_stranger(); i++) {
+        if (i == accepts_at_once) return; // it stays readable
         Fd fd;
         if (!accept_from(listener_, fd)) {
             if (errno == EMFILE || errno == ENFILE) refuse_one();
@@ -148,7 +153,10 @@ void Device::on_readable() {
         auto *inbound = new (std::nothrow) Inbound(shared_, std::move(fd));
         if (inbound == nullptr) return;
         inbounds_.push_back(inbound);
-        if (inbound->start() != DTRAIN_OK) inbound->close();
+        if (inbound->start() != DTRAIN_OK)
+            inbound->close();
+        else
+            inbound->on_readable(); // a peer has said hello by now
     }
     shared_.poller.remove(listener_); // it would wake this device all the time
     listening_ = false;
@@ -172,7 +180,7 @@ bool Device::make_room_for_stranger() {
     if (strangers < max_strangers) return true;
     int64_t now = shared_.host.now_ns();
     for (Inbound *inbound = inbounds_.front(); inbound; inbound = inbounds_.next(inbound))
-        if (inbound->is_late(now)) {
+        if (inbound->is_silent() || inbound->is_late(now)) {
             inbound->close();
             return true;
         }

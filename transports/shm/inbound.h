@@ -7,8 +7,9 @@
 
 namespace dtrain::shm {
 
-// Limit on connections that have not proven themselves; further ones wait to be accepted. Those
-// older than the deadline are closed to make room. Not earlier, since a peer may be busy elsewhere.
+// Limit on connections that have not proven themselves, and the time that each of them has. To make
+// room, one that has said nothing is closed at once, since a peer says hello before it is accepted;
+// one that has said hello only when its time is over, since it may be busy elsewhere.
 inline constexpr uint32_t max_strangers = 64;
 inline constexpr int64_t stranger_deadline_ns = 3'000'000'000;
 
@@ -27,6 +28,7 @@ class Inbound final : public Watcher {
     void withdraw(uint64_t cookie) { receiver_.withdraw(cookie); } // a receive that has matched
     bool is_up() const { return state_ == State::up; }
     bool is_stranger() const { return state_ == State::greeting || state_ == State::proving; }
+    bool is_silent() const { return state_ == State::greeting; }
     bool is_late(int64_t now_ns) const {
         return is_stranger() && now_ns - accepted_ns_ > stranger_deadline_ns;
     }
