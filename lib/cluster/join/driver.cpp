@@ -20,6 +20,8 @@ constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1,
                    door_mark = UINT64_MAX - 2;
 // Connections that are accepted before the others are served again.
 constexpr size_t accepts_at_once = 64;
+// In a crowd: how often it is looked at, rather than once for each of them.
+constexpr int64_t crowd_interval = 1 * ms;
 constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
 // For the door: how long it may be another process's, how often it is tried, and how long the
 // resolver may take.
@@ -67,7 +69,7 @@ Status Driver::open(Rendezvous rendezvous, Fd listener, int64_t now) {
 
 int64_t Driver::next_deadline() const {
     int64_t next = node_.next_deadline();
-    next = std::min(next, door_at_);
+    next = std::min({next, door_at_, accept_at_});
     for (const auto &[link, connection] : connections_)
         if (connection->state() != Connection::State::open)
             next = std::min({next, connection->deadline(), connection->again_at()});
@@ -95,6 +97,7 @@ void Driver::work(int64_t now) {
         else
             ready(mark, ready_now[i].events, now);
     }
+    if (now >= accept_at_) accept_later(now);
     expire(now);
     if (now >= door_at_) try_door(now);
     run({}, now);
@@ -273,6 +276,28 @@ void Driver::accept_some(int listener, uint16_t meeting, int64_t now) {
         if (strangers_.full()) remove(strangers_.to_give_way());
         take_in(std::move(fd), meeting, now);
     }
+    if (accept_at_ != INT64_MAX || !strangers_.full()) return;
+    heed_listeners(false);
+    accept_at_ = now + crowd_interval;
+}
+
+void Driver::heed_listeners(bool heed) {
+    epoll_event event{};
+    event.events = heed ? uint32_t{EPOLLIN} : 0;
+    for (const auto &[fd, mark] :
+         {std::pair{listener_.get(), listener_mark}, {door_.fd(), door_mark}}) {
+        event.data.u64 = mark;
+        if (fd >= 0) epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+    }
+}
+
+void Driver::accept_later(int64_t now) {
+    accept_at_ = now + crowd_interval;
+    if (listener_) accept_some(listener_.get(), rendezvous_.meeting(), now);
+    if (door_.is_open()) accept_some(door_.fd(), door_.meeting(), now);
+    if (strangers_.full()) return;
+    accept_at_ = INT64_MAX;
+    heed_listeners(true);
 }
 
 // Without a free descriptor the listener would stay readable forever.
@@ -297,7 +322,6 @@ Fd Driver::accept_one(int listener) {
 // Reads what has arrived already: most that ever say something have said it, and those that send
 // something else are closed before they cost more.
 void Driver::take_in(Fd fd, uint16_t meeting, int64_t now) {
-    prepare_accepted(fd.get());
     const Link link = next_accepted_;
     next_accepted_ += 2;
     connections_[link] = std::make_unique<Connection>(
@@ -359,6 +383,7 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
 
 Link Driver::opened(Link link, Connection &connection) {
     if (!connection.dialling()) {
+        prepare_accepted(connection.fd());
         strangers_.remove(link);
         events_.push_back(Accepted{link, connection.peer(), remote_endpoint(connection.fd()).host,
                                    local_endpoint(connection.fd()).host});
@@ -493,6 +518,7 @@ void Driver::drop_all() {
     events_.clear();
     reports_.clear();
     strangers_.clear();
+    accept_at_ = INT64_MAX;
 }
 
 void Driver::wind_up(int64_t until) {

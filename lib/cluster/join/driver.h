@@ -66,6 +66,8 @@ class Driver {
 
     void try_door(int64_t now);
     void accept_some(int listener, uint16_t meeting, int64_t now);
+    void heed_listeners(bool heed);
+    void accept_later(int64_t now);
     Fd accept_one(int listener);
     void take_in(Fd fd, uint16_t meeting, int64_t now);
     void watch_connection(Link link, int64_t now);
@@ -93,6 +95,7 @@ class Driver {
     std::map<Link, Dialling> dials_; // their attempts are connections with their own numbers
     Strangers strangers_;            // the connections that were accepted and handshake
     Link next_accepted_ = 2;
+    int64_t accept_at_ = INT64_MAX; // in a crowd: until then, the listeners wake nobody
     std::shared_ptr<const wire::Message> encoded_; // the message encoded in frame_, during run()
     std::vector<uint8_t> frame_;
     std::deque<Event> events_;
