@@ -98,6 +98,10 @@ constexpr OptionSpec all_options[] = {
      "what protects connections, with keys made from the secret; the stronger of two sides' "
      "values counts; auto: with a secret, control connections are encrypted, and changes to data "
      "that may leave the host are errors (integrity)"},
+    {"ps.access", "", text, 0, 0, nullptr,
+     "file with the tokens for which a server grants rights on tables, a line each: the table's "
+     "name (or its beginning and *), rights (create,push,pull,checkpoint, or all), token; only its "
+     "owner may have access to it"},
     {"ps.functions", "", text, 0, 0, nullptr,
      "absolute paths, separated by ':', of shared libraries with update rules "
      "(dtrain_function.h) that a server loads"},
@@ -111,6 +115,9 @@ constexpr OptionSpec all_options[] = {
     {"ps.serve", "no", boolean, 0, 0, nullptr,
      "this worker serves tables, too, beside the job's dedicated servers; in a job without "
      "dedicated servers all workers do"},
+    {"ps.token.file", "", text, 0, 0, nullptr,
+     "file with this worker's tokens for restricted tables, one a line; only its owner may have "
+     "access to it"},
     {"secret", "", text, 0, 0, nullptr,
      "shared secret of the job; when set, both ends of every connection must prove that they "
      "know it",

@@ -14,37 +14,34 @@
 #include <unistd.h>
 
 namespace dtrain {
-namespace {
 
-Status read_file(const std::string &path, Secret &secret) {
+Status read_private_file(const char *option, const std::string &path, Secret &secret) {
     Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+    if (!fd) return fail_errno(errno, "option %s: \"%s\"", option, path.c_str());
     struct stat file {};
     if (fstat(fd.get(), &file) != 0)
-        return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+        return fail_errno(errno, "option %s: \"%s\"", option, path.c_str());
     if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return fail(DTRAIN_ERR_CONFIG,
-                    "option secret.file: users other than its owner have access to \"%s\" (mode "
+                    "option %s: users other than its owner have access to \"%s\" (mode "
                     "%04o), so it is not secret; chmod 600 it (for a Kubernetes volume, "
                     "defaultMode: 0400)",
-                    path.c_str(), unsigned(file.st_mode & 07777));
+                    option, path.c_str(), unsigned(file.st_mode & 07777));
     char buffer[Secret::most_bytes + 1];
     ssize_t n = read(fd.get(), buffer, sizeof buffer);
-    if (n < 0) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+    if (n < 0) return fail_errno(errno, "option %s: \"%s\"", option, path.c_str());
     while (n > 0 && (buffer[n - 1] == '\n' || buffer[n - 1] == '\r')) n--;
     if (n == 0 || n == ssize_t(sizeof buffer))
-        return fail(DTRAIN_ERR_CONFIG,
-                    "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
+        return fail(DTRAIN_ERR_CONFIG, "option %s: \"%s\" is empty or longer than 4096 bytes",
+                    option, path.c_str());
     // A crash leaves such a file if its content was not on the disk yet.
     if (std::all_of(buffer, buffer + n, [](char c) { return c == 0; }))
-        return fail(DTRAIN_ERR_CONFIG, "option secret.file: \"%s\" has zero bytes only",
+        return fail(DTRAIN_ERR_CONFIG, "option %s: \"%s\" has zero bytes only", option,
                     path.c_str());
     secret = std::string_view(buffer, size_t(n));
     explicit_bzero(buffer, sizeof buffer);
     return DTRAIN_OK;
 }
-
-} // namespace
 
 void Secret::keep(std::string_view text) {
     if (text.empty()) return;
@@ -61,7 +58,8 @@ void Secret::keep(std::string_view text) {
 Status read_secret(const Options &options, Secret &secret) {
     secret = options.text("secret");
     const std::string path(options.text("secret.file"));
-    return secret.empty() && !path.empty() ? read_file(path, secret) : DTRAIN_OK;
+    return secret.empty() && !path.empty() ? read_private_file("secret.file", path, secret)
+                                           : DTRAIN_OK;
 }
 
 } // namespace dtrain

@@ -30,6 +30,10 @@ class Secret {
     size_t length_ = 0;
 };
 
+// What the file holds, of which the option is to hold the path; only its owner may have access to
+// it.
+Status read_private_file(const char *option, const std::string &path, Secret &secret);
+
 // The value of option secret, else what the file of option secret.file holds; empty if neither is
 // set.
 Status read_secret(const Options &options, Secret &secret);

@@ -45,7 +45,7 @@ void altered_and_cut_hellos_do_no_harm(void **) {
     serves_its_good_peer(pair, 1);
 }
 
-// Who proves nothing for three seconds is forgotten, and a proof comes too late.
+// A peer that proves nothing for three seconds is forgotten, and a proof comes too late.
 void a_stranger_has_three_seconds(void **) {
     Pair pair;
     Stranger stranger(pair.b);

@@ -29,7 +29,7 @@ class Strangers {
         spoken_.clear();
     }
     bool full() const { return silent_.size() + spoken_.size() >= places_; }
-    // Who gives way to the next one. 0: there is nobody.
+    // The one that gives way to the next one. 0: there is nobody.
     Link to_give_way() const { return !silent_.empty() ? silent_.front() : first(spoken_); }
     // The oldest one, whose time is over first.
     Link oldest() const {

@@ -87,7 +87,8 @@ Client::~Client() = default;
 
 void Client::use_priorities() { context_->scheduler.use(); }
 
-Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p) {
+Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p,
+                    std::string_view proofs) {
     if (next_table_ == max_tables)
         return fail(DTRAIN_ERR_LIMIT,
                     "table_create \"%s\": the job has already created %u tables, the maximum",
@@ -100,7 +101,7 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     table->row_bytes = params.dim * device::dtype_size(params.dtype);
     table->chunk = config_.chunk;
     table->id = next_table_++;
-    table->create_payload = encode_table(params, name);
+    table->create_payload = encode_table(params, name, proofs);
     for (uint32_t s = 0; s < config_.servers; ++s)
         table->channels.push_back(std::make_unique<RequestChannel>(*table, s, *context_));
     table_p = table.get();

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtrain::ps {
@@ -117,7 +118,9 @@ class Client {
     std::map<std::string, Placement> placements() const;
     // Makes the handle, which the client owns; start a `create` with it next. DTRAIN_ERR_LIMIT
     // after max_tables tables.
-    Status open(const std::string &name, const TableParams &params, ClientTable *&table_p);
+    // proofs: of this worker's tokens (access.h).
+    Status open(const std::string &name, const TableParams &params, ClientTable *&table_p,
+                std::string_view proofs = {});
     // ROUND_ROBIN and GREEDY: chooses the server of a new table, given the tables of this client.
     // 0: all servers, since the table takes more than split_bytes; else a server's number + 1.
     uint32_t choose_home(const TableParams &params, uint32_t workers);

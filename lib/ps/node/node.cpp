@@ -24,6 +24,8 @@ Node::Node(std::shared_ptr<cluster::Session> session)
 Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
                   Legacy legacy, std::shared_ptr<Node> &out) {
     const std::string paths(session->options().text("ps.functions"));
+    Access access;
+    Tokens tokens;
     if (servers_of(*session).number(session->self()) != ServerList::none) { // it will serve
         if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
         const int64_t limit = session->options().number("ps.peer_memory");
@@ -31,8 +33,14 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
             return fail(DTRAIN_ERR_CONFIG,
                         "option ps.peer_memory: %lld bytes; at least 1M, or 0 for no limit",
                         static_cast<long long>(limit));
+        const std::string path(session->options().text("ps.access"));
+        if (Status s = Access::read(path, access); s != DTRAIN_OK) return s;
     }
+    const std::string path(session->options().text("ps.token.file"));
+    if (Status s = Tokens::read(path, tokens); s != DTRAIN_OK) return s;
     std::shared_ptr<Node> node(new Node(std::move(session)));
+    node->access_ = std::move(access);
+    node->tokens_ = std::move(tokens);
     node->placements_ = std::move(legacy.placements);
     node->handed_ = std::move(legacy.handed);
     if (Status s = node->start(functions, std::move(legacy.parts)); s != DTRAIN_OK) return s;
@@ -52,6 +60,8 @@ Status Node::start(const FunctionRegistry &functions, std::map<std::string, Lega
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
         config.functions = &functions;
         config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
+        config.job = session_->job().id();
+        config.access = &access_;
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);
@@ -246,7 +256,8 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
                           ClientTable *&table_p) {
     ClientTable *table = nullptr;
     Status s = DTRAIN_OK;
-    agent_.locked([&] { s = client_->open(name, params, table); });
+    const std::string proofs = tokens_.proofs({session_->job().id(), client_->worker(), name});
+    agent_.locked([&] { s = client_->open(name, params, table, proofs); });
     if (s != DTRAIN_OK) return s;
     Transfer transfer;
     transfer.kind = RequestKind::create;

@@ -14,6 +14,7 @@
 #include "ps/node/network_wire.h"
 #include "ps/node/server_port.h"
 #include "ps/server/server.h"
+#include "ps/table/access.h"
 #include "ps/table/server_list.h"
 
 #include <cstdint>
@@ -137,6 +138,8 @@ class Node final : public cluster::Group, public Wire {
     std::optional<engine::Request> deserted_{std::in_place};
     Service service_;
     std::unique_ptr<ArchiveThread> archive_; // if there is a server and checkpoint.directory
+    Access access_;                          // of the server
+    Tokens tokens_;                          // of the client
     std::unique_ptr<Server> server_;
     std::unique_ptr<ServerPort> port_;
     std::unique_ptr<NetworkWire> network_;

@@ -57,7 +57,8 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
     TableParams params;
     std::string name;
     uint32_t bad = field_count;
-    if (!decode_table(payload, bytes, params, name, bad))
+    std::string_view proofs;
+    if (!decode_table(payload, bytes, params, name, bad, &proofs))
         return respond(worker, header, Reason::bad_size, bytes, sizeof(TableFields) + 1, out);
     if (header.table >= max_tables)
         return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
@@ -65,22 +66,25 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
     if (bad == field_count && !fits_servers(params, config_.servers)) bad = placement_field;
     if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
 
+    const uint8_t rights = config_.access == nullptr
+                               ? uint8_t{Right::all}
+                               : config_.access->rights({config_.job, worker, name}, proofs);
     auto [entry, fresh] = tables_.try_emplace(header.table);
-    if (fresh) entry->second = make(header, name, params, out);
+    if (fresh) entry->second = make(header, name, params, rights, out);
     if (entry->second == nullptr)
         return respond(worker, header, Reason::unknown_table, header.table, 0, out);
-    entry->second->join(header, name, params, out);
+    entry->second->join(header, name, params, rights, out);
 }
 
 std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
-                                          TableParams params, Responses &out) {
+                                          TableParams params, uint8_t rights, Responses &out) {
     const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
     const bool lacks = has_function(params) && function == nullptr;
     const Part part = make_partition(params, config_.servers).part(config_.index);
     const uint64_t needed = Storage::bytes_needed(params, part, config_.workers);
     const uint64_t left = memory_left();
     std::unique_ptr<Storage> storage;
-    if (needed <= left && !lacks)
+    if (needed <= left && !lacks && rights != 0)
         storage = Storage::create(params, part, function, config_.workers);
     const bool made = storage != nullptr;
     const bool inherited = made && take_over(name, params, *storage);
@@ -97,7 +101,9 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
     }
-    if (lacks)
+    if (rights == 0)
+        table->refuse({Reason::no_right, {0, header.worker}}, out);
+    else if (lacks)
         table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
     else if (needed > left)
         table->refuse({Reason::memory_limit, {needed, left}}, out);

@@ -25,7 +25,9 @@ class Server {
         uint64_t memory_limit = 0;                   // bytes of all tables here; 0: no limit
         Archive *archive = nullptr;                  // outlives the server
         const FunctionRegistry *functions = nullptr; // outlives the server
-        uint64_t peer_limit = 0; // bytes beside tables held for one worker; 0: no limit
+        uint64_t peer_limit = 0;        // bytes beside tables held for one worker; 0: no limit
+        const Access *access = nullptr; // outlives the server; nullptr: all tables are everybody's
+        uint64_t job = 0;               // of which the proofs of tokens are
     };
     explicit Server(const Config &config);
 
@@ -66,7 +68,7 @@ class Server {
                  uint64_t number1, Responses &out);
     void create(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
     std::unique_ptr<ServerTable> make(const RequestHeader &header, const std::string &name,
-                                      TableParams params, Responses &out);
+                                      TableParams params, uint8_t rights, Responses &out);
     // nullptr: there is no function of that name, or the table cannot use it; fail() has set why.
     const dtrain_function_t *find_function(TableParams &params) const;
     // Whether the storage of a new table has taken its values over from the last generation.

@@ -99,7 +99,14 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
         if (entry.reason == Reason::none && !may_answer(header)) return; // it will be repeated
         return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
     default:
-        Handlers::by_kind[static_cast<uint8_t>(header.kind)](*this, header, payload, entry, out);
+        // Pushes, which a clock counts, are refused by their handlers.
+        if (const Answer answer = barred(header);
+            answer.reason != Reason::none && !has_trait(header.kind, Trait::pushes) &&
+            header.kind != RequestKind::keep_rows) [[unlikely]]
+            finish(header, entry, answer, out);
+        else
+            Handlers::by_kind[static_cast<uint8_t>(header.kind)](*this, header, payload, entry,
+                                                                 out);
     }
     if (identity_.params.reproducible != 0) release(out); // pushes that waited for this request
 }

@@ -18,6 +18,7 @@
 #include "ps/server/waiting_room.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/storage.h"
+#include "ps/table/access.h"
 #include "ps/table/counters.h"
 
 #include <cstdint>
@@ -52,8 +53,9 @@ class ServerTable {
     bool has_values() const { return made() && !lost_; }
     // A create request of that worker. All are answered when the last present worker has asked, or
     // as soon as the table turns out to be impossible to make.
+    // rights: what the worker may do (access.h); somebody must have the right to create the table.
     void join(const RequestHeader &header, const std::string &name, const TableParams &params,
-              Responses &out);
+              uint8_t rights, Responses &out);
     // Answers every create request, past and future, with this error, and frees the values.
     void refuse(const Answer &answer, Responses &out);
     void refuse(Status status, const char *text, Responses &out);
@@ -88,7 +90,8 @@ class ServerTable {
     struct Worker {
         RequestLog log;
         KeptRooms rooms;
-        uint64_t pulled = 0; // updates at its last pull
+        uint64_t pulled = 0;         // updates at its last pull
+        uint8_t rights = Right::all; // what it may do (access.h)
         Counters counters;
     };
 
@@ -127,6 +130,13 @@ class ServerTable {
     void restore(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void adopt(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void discard(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+
+    // The answer to a request for which the worker lacks a right; Reason::none: it has them.
+    Answer barred(const RequestHeader &header) const {
+        const uint8_t rights = workers_[header.worker].rights;
+        const uint8_t missing = rights == Right::all ? 0 : rights_for(header.kind) & ~rights;
+        return missing == 0 ? Answer{} : Answer{Reason::no_right, {missing, header.worker}};
+    }
 
     // Values (server_table_values.cpp)
     Answer take(const RequestHeader &header, const void *payload, Answered::Entry &entry);
@@ -190,6 +200,7 @@ class ServerTable {
     RequestValues values_;
     std::unique_ptr<Storage> storage_;      // nullptr: the table could not be made, ...
     Answer refused_;                        // ... because of this
+    uint32_t creators_ = 0;                 // workers that may create the table and have asked
     bool ready_ = false;                    // a worker has called set_ready
     bool inherited_ = false, lost_ = false; // as set; lost_: and not restored since
     bool opening_failed_ = false, destroyed_ = false;

@@ -9,7 +9,7 @@
 namespace dtrain::ps {
 
 void ServerTable::join(const RequestHeader &header, const std::string &name,
-                       const TableParams &params, Responses &out) {
+                       const TableParams &params, uint8_t rights, Responses &out) {
     if (!members_.present(header.worker))
         return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
     if (!made()) return respond(header, refused_, out);
@@ -25,12 +25,17 @@ void ServerTable::join(const RequestHeader &header, const std::string &name,
         return refuse({Reason::mismatch,
                        {name != identity_.name ? name_field : field, members_.first_asking()}},
                       out);
+    if (rights == 0) return refuse({Reason::no_right, {0, header.worker}}, out);
+    workers_[header.worker].rights = rights;
+    creators_ += (rights & Right::create) != 0;
     members_.join(header.worker);
     answer_joined(out);
 }
 
 void ServerTable::answer_joined(Responses &out) {
     if (!members_.complete()) return;
+    if (creators_ == 0 && !inherited_ && members_.count() > 0)
+        return refuse({Reason::no_right, {Right::create, members_.first_asking()}}, out);
     for (const RequestHeader &header : members_.take_asking()) respond(header, {}, out);
 }
 

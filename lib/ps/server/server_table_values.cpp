@@ -26,8 +26,9 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     const uint64_t updates = storage_->updates();
     if ((header.flags & begins_push) != 0)
         worker.counters.staleness.add(updates - std::min(updates, worker.pulled));
-    Answer answer = !weight_fits(identity_.params, header) ? Answer{Reason::bad_weight}
-                    : pulls && !may_answer(header)         ? over_limit(header.worker)
+    Answer answer = !weight_fits(identity_.params, header)  ? Answer{Reason::bad_weight}
+                    : pulls && !may_answer(header)          ? over_limit(header.worker)
+                    : barred(header).reason != Reason::none ? barred(header)
                     : broken_.status != DTRAIN_OK
                         ? texts_.tell(broken_.status, broken_.text.c_str())
                         : take(header, payload, entry);
@@ -113,7 +114,7 @@ void ServerTable::keep_rows(const RequestHeader &header, const void *payload,
     const Verdict verdict = may_push(header);
     if (verdict == Verdict::wait) return hold(header, entry, out);
     // If the worker may not push at all, the push itself gets the error.
-    const bool takes = verdict == Verdict::go;
+    const bool takes = verdict == Verdict::go && barred(header).reason == Reason::none;
     const auto *keys = static_cast<const uint64_t *>(payload);
     finish(header, entry, takes ? keep_room(header, keys) : Answer{}, out);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/protocol.h"
 
+#include "ps/table/access.h"
 #include "ps/table/table_params.h"
 
 #include <algorithm>
@@ -74,6 +75,7 @@ constexpr ReasonInfo reasons[] = {
                          "the push was applied"},
     {DTRAIN_ERR_MISMATCH, ""}, // describe()
     {DTRAIN_IN_PROGRESS, "waits for worker %llu, which has ended %llu clocks"},
+    {DTRAIN_ERR_AUTH, ""}, // describe()
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -90,6 +92,33 @@ bool has_number(RequestKind kind) {
 }
 
 } // namespace
+
+uint8_t rights_for(RequestKind known) {
+    switch (known) {
+    case RequestKind::push:
+    case RequestKind::set:
+    case RequestKind::set_state:
+    case RequestKind::set_rate:
+    case RequestKind::push_rows:
+    case RequestKind::set_rows:
+    case RequestKind::erase_rows:
+    case RequestKind::set_state_rows:
+    case RequestKind::set_ready:
+    case RequestKind::keep_rows:
+    case RequestKind::set_updates: return Right::push;
+    case RequestKind::pull:
+    case RequestKind::pull_state:
+    case RequestKind::pull_rows:
+    case RequestKind::count_rows:
+    case RequestKind::pull_state_rows: return Right::pull;
+    case RequestKind::push_pull:
+    case RequestKind::push_pull_rows: return Right::push | Right::pull;
+    case RequestKind::save:
+    case RequestKind::restore:
+    case RequestKind::adopt: return Right::checkpoint;
+    default: return 0; // what every worker of a table must be able to do
+    }
+}
 
 Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker) {
     if (header.magic != protocol_magic) return Reason::bad_header;
@@ -144,6 +173,11 @@ void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *te
     else if (reason == Reason::modes_differ)
         std::snprintf(text, len, "workers ask for different modes: %s, and %s",
                       mode_text(a).c_str(), mode_text(b).c_str());
+    else if (reason == Reason::no_right)
+        std::snprintf(text, len,
+                      "worker %llu may not %s it: its tokens (option ps.token.file) do not grant "
+                      "that, by the server's option ps.access",
+                      b, right_name(a));
     else
         std::snprintf(text, len, reasons[index].text, a, b, asked);
 }

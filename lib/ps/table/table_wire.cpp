@@ -3,6 +3,7 @@
 #include "ps/table/table_wire.h"
 
 #include "dtrain_function.h"
+#include "ps/table/access.h"
 #include "ps/table/protocol.h"
 
 #include <algorithm>
@@ -82,7 +83,8 @@ bool take(Reader &reader, Placement &p) {
 
 } // namespace
 
-std::string encode_table(const TableParams &params, std::string_view name) {
+std::string encode_table(const TableParams &params, std::string_view name,
+                         std::string_view proofs) {
     std::string payload;
     append(payload, to_fields(params));
     append(payload, uint32_t(params.function.size()));
@@ -90,12 +92,14 @@ std::string encode_table(const TableParams &params, std::string_view name) {
     payload += params.function;
     append_all(payload, params.segments);
     append(payload, params.placement);
+    append(payload, uint32_t(proofs.size() / sizeof(protection::TokenProof)));
+    payload += proofs;
     payload += name;
     return payload;
 }
 
 bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std::string &name,
-                  uint32_t &bad) {
+                  uint32_t &bad, std::string_view *proofs) {
     Reader reader = {static_cast<const char *>(payload), bytes};
     TableFields fields;
     uint32_t function_bytes = 0, segments = 0;
@@ -106,7 +110,15 @@ bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std:
         return false;
     params.segments.resize(segments);
     if (!reader.take(params.segments.data(), segments * sizeof(Segment))) return false;
-    if (!take(reader, params.placement)) return false;
+    uint32_t tokens = 0;
+    if (!take(reader, params.placement) || !reader.take(&tokens, sizeof tokens) ||
+        tokens > most_tokens)
+        return false;
+    const uint64_t proof_bytes = tokens * sizeof(protection::TokenProof);
+    if (reader.left <= proof_bytes) return false;
+    if (proofs != nullptr) *proofs = {reader.at, proof_bytes};
+    reader.at += proof_bytes;
+    reader.left -= proof_bytes;
     if (reader.left == 0 || reader.left > max_name) return false;
     reader.take(name, reader.left);
     bad = from_fields(fields, params);

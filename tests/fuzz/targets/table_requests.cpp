@@ -149,12 +149,14 @@ void act(Rig &rig, fuzz::Input &in) {
         const Bytes payload = in.bytes(in.take<uint16_t>() % 2048);
         TableParams params;
         std::string name;
+        std::string_view proofs;
         uint32_t bad = field_count;
-        if (decode_table(payload.data(), payload.size(), params, name, bad) && bad == field_count) {
-            const std::string again = encode_table(params, name);
+        if (decode_table(payload.data(), payload.size(), params, name, bad, &proofs) &&
+            bad == field_count) {
+            const std::string again = encode_table(params, name, proofs);
             TableParams second;
-            FUZZ_REQUIRE(decode_table(again.data(), again.size(), second, name, bad));
-            FUZZ_REQUIRE(bad == field_count && encode_table(second, name) == again);
+            FUZZ_REQUIRE(decode_table(again.data(), again.size(), second, name, bad, &proofs));
+            FUZZ_REQUIRE(bad == field_count && encode_table(second, name, proofs) == again);
             rig.params[header.table] = std::move(params);
         }
         return rig.say(header.worker, header, payload);

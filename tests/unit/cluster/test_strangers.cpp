@@ -195,7 +195,7 @@ void a_crowd_does_not_push_out_who_has_spoken(void **) {
     for (int fd : crowd) close(fd);
 }
 
-// The local ports from which something tries in vain to connect to this one.
+// The local ports from which something tries to connect to this one and gets no answer.
 void add_unanswered(int port, std::set<std::string> &found) {
     std::FILE *file = std::fopen("/proc/self/net/tcp", "r");
     assert_non_null(file);
