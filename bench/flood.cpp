@@ -1,11 +1,12 @@
 // The join of a job while strangers open very many connections to its coordinator's port.
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: bench_flood [CONNECTIONS_PER_SECOND [RANKS [ROUNDS [SECRET]]]]
+// usage: bench_flood [CONNECTIONS_PER_SECOND [RANKS [ROUNDS [LEAD_MS [SECRET]]]]]
 //
 // Prints how long a job takes to join and to meet once, over tcp alone: without a flood, with one
 // (tests/flood.h) at the port of another program, which takes the same of the processors, and with
-// one at its own port. Medians of rounds that alternate.
+// one at its own port. Medians of rounds that alternate. The flood begins LEAD_MS before the ranks'
+// processes do, at a port that is open already, as one is that a launcher holds for rank 0.
 #include "tests/flood.h"
 #include "dtrain.h"
 
@@ -86,7 +87,7 @@ pid_t fork_closer(int listener) {
 
 enum class Target { none, other, job };
 
-Round join(int ranks, Target target, uint32_t per_second, const char *secret) {
+Round join(int ranks, Target target, uint32_t per_second, int lead_ms, const char *secret) {
     int port = 0, other_port = 0, times[2];
     const int listener = listen_somewhere(port), other = listen_somewhere(other_port);
     std::unique_ptr<dtrain::test::Flood> flood;
@@ -97,7 +98,7 @@ Round join(int ranks, Target target, uint32_t per_second, const char *secret) {
         flood = std::make_unique<dtrain::test::Flood>(target == Target::job ? port : other_port,
                                                       per_second);
     if (pipe(times) != 0) exit((perror("pipe"), 1)); // the flood's process must not have it
-    usleep(1000);
+    usleep(1000 * useconds_t(lead_ms));
     const int64_t begin = now_ns();
     std::vector<pid_t> children;
     for (int rank = 0; rank < ranks; rank++) {
@@ -131,12 +132,13 @@ double median(std::vector<double> values) {
 int main(int argc, char **argv) {
     const auto number = [&](int i, int otherwise) { return argc > i ? atoi(argv[i]) : otherwise; };
     const int per_second = number(1, 20'000), ranks = number(2, 4), rounds = number(3, 21);
-    const char *secret = argc > 4 ? argv[4] : "";
+    const int lead_ms = number(4, 1);
+    const char *secret = argc > 5 ? argv[5] : "";
     std::vector<double> calm, beside, flooded, came;
     for (int i = 0; i < rounds; i++) {
-        calm.push_back(join(ranks, Target::none, 0, secret).ms);
-        beside.push_back(join(ranks, Target::other, uint32_t(per_second), secret).ms);
-        const Round round = join(ranks, Target::job, uint32_t(per_second), secret);
+        calm.push_back(join(ranks, Target::none, 0, lead_ms, secret).ms);
+        beside.push_back(join(ranks, Target::other, uint32_t(per_second), lead_ms, secret).ms);
+        const Round round = join(ranks, Target::job, uint32_t(per_second), lead_ms, secret);
         flooded.push_back(round.ms);
         came.push_back(round.per_second);
     }

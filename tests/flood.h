@@ -74,6 +74,7 @@ class Flood {
     }
 
     [[noreturn]] void run(int port, uint32_t per_second) {
+        close_range(3, ~0u, 0); // what the parent has open
         rlimit descriptors{};
         getrlimit(RLIMIT_NOFILE, &descriptors);
         descriptors.rlim_cur = std::min<rlim_t>(descriptors.rlim_max, most_kept + 100);
@@ -86,7 +87,12 @@ class Flood {
             while (uint64_t(now_ns() - begin) * per_second / 1'000'000'000 < i)
                 usleep(500); // then there are several at once
             const int fd = connect_from(i, port);
-            if (fd < 0) continue;
+            if (fd < 0) { // makes room
+                int &oldest = kept[at++ % kept_at_once];
+                if (oldest >= 0) close(oldest);
+                oldest = -1;
+                continue;
+            }
             counts_->opened++;
             static const char rubbish[200] = "GET / HTTP/1.1\r\n\r\n";
             const uint32_t what = i % 4; // nothing, a byte, rubbish; or it is closed at once
