@@ -124,10 +124,11 @@ constexpr OptionSpec all_options[] = {
      true},
     {"secret.file", "", text, 0, 0, nullptr,
      "file that holds the secret; only its owner may have access to it"},
-    {"shm.copy", "auto", choice, 0, 0, "auto|ring",
-     "how messages of 48 KiB and more, large all-gathers and all-to-alls are copied within a "
-     "host; auto: once, directly between processes, where the kernel allows it; ring: through "
-     "shared memory"},
+    {"shm.copy", "auto", choice, 0, 0, "auto|kernel|ring",
+     "how messages of 48 KiB and more and large collectives are copied within a host; kernel: "
+     "once, directly between processes, where the kernel allows it; ring: through shared "
+     "memory; auto: for each kind and size what is faster, by how far the ranks' cores are "
+     "apart"},
     {"shm.directory", "", text, 0, 0, nullptr,
      "tmpfs folder for shared memory; empty: anonymous memory, which needs no folder"},
     {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,

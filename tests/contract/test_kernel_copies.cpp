@@ -1,10 +1,11 @@
-// Large all-gathers and all-to-alls of ordinary buffers, which the kernel copies from process to
-// process. Seeded (DTRAIN_TEST_SEED).
+// Large collectives of ordinary buffers, which the kernel copies from process to process. Seeded
+// (DTRAIN_TEST_SEED).
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/collective_case.h"
 #include "contract/ranks.h"
 
 #include <atomic>
+#include <span>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -38,20 +39,29 @@ struct Ways {
     }
 };
 
+constexpr Kind by_distance[] = {Kind::allgather, Kind::alltoall,  Kind::broadcast,
+                                Kind::scatter,   Kind::allreduce, Kind::reduce_scatter};
+using Kinds = std::span<const Kind>;
+const Kinds all_kinds(by_distance), wherever_cores_are(by_distance, 2);
+
 // Of i64 or f64, so large that the kernel shall copy; ragged ones have a rank that gives nothing.
-Case generate(uint64_t of, int size) {
+Case generate(uint64_t of, int size, Kinds kinds) {
     std::mt19937_64 random(of);
     Case c;
     c.seed = of;
     c.size = size;
-    c.kind = random() % 2 ? Kind::allgather : Kind::alltoall;
+    c.kind = kinds[random() % kinds.size()];
+    c.root = int(random() % uint64_t(size));
     c.dtype = random() % 2 ? DTRAIN_F64 : DTRAIN_I64;
-    c.ragged = c.kind == Kind::allgather && random() % 2;
-    c.in_place = c.kind == Kind::allgather && random() % 2;
-    const uint64_t least =
-        c.kind == Kind::alltoall ? 64 << 10 : uint64_t(size) * (256 << 10); // of bytes in a piece
+    const bool whole = c.kind == Kind::broadcast || c.kind == Kind::allreduce;
+    c.ragged = c.kind != Kind::alltoall && !whole && random() % 2;
+    c.in_place = c.kind != Kind::alltoall && random() % 2;
+    const uint64_t least = // of bytes in a piece
+        c.kind == Kind::alltoall             ? 64 << 10
+        : c.kind == Kind::allgather || whole ? uint64_t(size) * (256 << 10)
+                                             : 256 << 10;
     c.count = least / 8 + random() % 1000;
-    c.gap = c.ragged ? random() % 3 : 0;
+    c.gap = c.ragged && c.kind != Kind::reduce_scatter ? random() % 3 : 0;
     const auto without = int(random() % uint64_t(size));
     uint64_t next = 0;
     for (int r = 0; r < size; r++) {
@@ -81,7 +91,8 @@ void post_and_check(const Case &c, int rank, dtrain_context_t *context, dtrain_c
     }
 }
 
-void calls(int size, Ways &ways, const std::function<ranks::Options(int)> &more, bool share) {
+void calls(int size, Kinds kinds, Ways &ways, const std::function<ranks::Options(int)> &more,
+           bool share) {
     auto options_of = [&](int rank) {
         ranks::Options options = more(rank);
         options.emplace_back("explain", "yes");
@@ -91,8 +102,8 @@ void calls(int size, Ways &ways, const std::function<ranks::Options(int)> &more,
         size, 0, options_of, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
             if (rank == 0) OK(dtrain_context_set_log(context, Ways::add, &ways));
             std::mt19937_64 random(seed() * 100 + uint64_t(size)), own(random() + uint64_t(rank));
-            for (int round = 0; round < 8; round++)
-                post_and_check(generate(random(), size), rank, context, comm,
+            for (int round = 0; round < 16; round++)
+                post_and_check(generate(random(), size, kinds), rank, context, comm,
                                share ? int(own() % 4) : 0, own() % 2);
         });
 }
@@ -103,10 +114,36 @@ void results(void **) {
     for (int size : {2, 3, 5}) { // and more ranks than cores
         Ways ways;
         calls(
-            size, ways, [](int) { return ranks::Options{}; }, false);
+            size, wherever_cores_are, ways, [](int) { return ranks::Options{}; }, false);
         assert_true(ways.by_kernel > 0);
         assert_int_equal(ways.by_pipeline, 0);
     }
+}
+
+// The other kinds, which are copied so only if the cores are far apart.
+void results_of_all_kinds(void **) {
+    skip_without_kernel_copies();
+    for (int size : {2, 3, 5}) {
+        Ways ways;
+        calls(
+            size, all_kinds, ways,
+            [](int) {
+                return ranks::Options{{"shm.copy", "kernel"}};
+            },
+            false);
+        assert_true(ways.by_kernel > 0);
+        assert_int_equal(ways.by_pipeline, 0);
+    }
+}
+
+// The first call of those whose way depends on the distance of the cores measures it; whatever it
+// is, results are right.
+void results_by_distance(void **) {
+    skip_without_kernel_copies();
+    Ways ways;
+    calls(
+        2, all_kinds.subspan(2), ways, [](int) { return ranks::Options{}; }, false);
+    assert_true(ways.by_kernel + ways.by_pipeline > 0);
 }
 
 // Whether a rank's own buffers are memory that it shares makes no difference to the others.
@@ -114,7 +151,11 @@ void some_buffers_are_shared(void **) {
     skip_without_kernel_copies();
     Ways ways;
     calls(
-        3, ways, [](int) { return ranks::Options{}; }, true);
+        3, all_kinds, ways,
+        [](int) {
+            return ranks::Options{{"shm.copy", "kernel"}};
+        },
+        true);
     assert_true(ways.by_kernel > 0);
 }
 
@@ -123,9 +164,9 @@ void one_is_out_of_reach(void **) {
     for (int out : {0, 1, 2}) {
         Ways ways;
         calls(
-            3, ways,
+            3, all_kinds, ways,
             [out](int rank) {
-                return rank == out ? ranks::Options{{"shm.copy", "ring"}} : ranks::Options{};
+                return ranks::Options{{"shm.copy", rank == out ? "ring" : "kernel"}};
             },
             false);
         assert_true(ways.by_pipeline > 0);
@@ -159,6 +200,8 @@ void an_address_without_memory(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(results),
+        cmocka_unit_test(results_of_all_kinds),
+        cmocka_unit_test(results_by_distance),
         cmocka_unit_test(some_buffers_are_shared),
         cmocka_unit_test(one_is_out_of_reach),
         cmocka_unit_test(an_address_without_memory),

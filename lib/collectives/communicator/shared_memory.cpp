@@ -13,6 +13,13 @@ namespace {
 constexpr uint64_t largest_window = 16 << 20;
 constexpr int64_t window_patience = 30 * second;
 
+KernelCopies copies_wanted(const Options &options) {
+    const std::string_view wanted = options.text("shm.copy");
+    return wanted == "ring"     ? KernelCopies::never
+           : wanted == "kernel" ? KernelCopies::if_possible
+                                : KernelCopies::if_faster;
+}
+
 } // namespace
 
 void SharedMemory::offer(Setup &setup) {
@@ -79,7 +86,8 @@ Status SharedMemory::open(const Setup &setup, int64_t deadline_ns) {
     if (mine == DTRAIN_OK)
         peers_ = std::make_unique<PeerMemory>(
             *mesh.device(ranks_.members[0]), mesh, ranks_.members, *opening_, ranks_.rank,
-            session_.options().text("shm.copy") != "ring", session_.agent().log());
+            copies_wanted(session_.options()), session_.ranks_per_core() == 1,
+            session_.agent().clock(), session_.agent().log());
     return mine;
 }
 

@@ -27,6 +27,14 @@ SharedBuffers SharedBuffers::find(memory::Registry &registry, const transport::D
     return found;
 }
 
+PeerMemory::PeerMemory(transport::Device &device, engine::Mesh &mesh,
+                       std::span<const uint32_t> members, const Window &window, uint32_t rank,
+                       KernelCopies wanted, bool own_cores, Clock &clock, Log &log)
+    : processes(window, uint32_t(members.size()), rank, wanted != KernelCopies::never),
+      distance(window.lines(), rank, own_cores, clock), copies(wanted),
+      accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh), members_(members),
+      mapped_(members.size()) {}
+
 PeerMemory::~PeerMemory() {
     for (auto &of_rank : mapped_)
         for (Mapped &m : of_rank) device_.ops().window_free(m.window);

@@ -1,6 +1,7 @@
 // Access to the other ranks' memory: registered memory is mapped here at its first use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "collectives/window/distance.h"
 #include "collectives/window/peer_devices.h"
 #include "collectives/window/peer_processes.h"
 #include "engine/mesh.h"
@@ -28,16 +29,17 @@ struct SharedBuffers {
     }
 };
 
+// Option shm.copy: whether the kernel copies unregistered memory from process to process.
+enum class KernelCopies : uint8_t { never, if_faster, if_possible };
+
 // Used by one operation at a time; attach() and the destructor run under the agent's lock.
 class PeerMemory {
   public:
-    // members: rank -> member of the mesh. They and the window must outlive this. by_kernel:
-    // unregistered memory may be read through the kernel.
+    // members: rank -> member of the mesh. They, the window and the clock must outlive this.
+    // own_cores: see Distance.
     PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
-               const Window &window, uint32_t rank, bool by_kernel, Log &log)
-        : processes(window, uint32_t(members.size()), rank, by_kernel),
-          accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh),
-          members_(members), mapped_(members.size()) {}
+               const Window &window, uint32_t rank, KernelCopies wanted, bool own_cores,
+               Clock &clock, Log &log);
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
@@ -46,7 +48,9 @@ class PeerMemory {
     // Maps the memory. BUSY: call it again after progress.
     Status attach(uint32_t rank, const SharedBuffers &buffers);
 
-    PeerProcesses processes;  // for unregistered memory
+    PeerProcesses processes; // for unregistered memory
+    Distance distance;       // of the ranks' cores
+    const KernelCopies copies;
     PeerDevices accelerators; // for memory there
 
   private:

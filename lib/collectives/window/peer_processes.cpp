@@ -70,8 +70,9 @@ bool PeerProcesses::find(uint32_t rank) {
            std::memcmp(nonce, peer.nonce, sizeof nonce) == 0;
 }
 
-Status PeerProcesses::read(uint32_t rank, void *to, uint64_t from, uint64_t bytes) const {
-    const int error = read_process(found_[rank], to, from, bytes);
+Status PeerProcesses::read(uint32_t rank, void *to, const uint8_t *from, uint64_t bytes) const {
+    const auto address = reinterpret_cast<uintptr_t>(from);
+    const int error = read_process(found_[rank], to, address, bytes);
     if (error == 0) return DTRAIN_OK;
     if (error == ESRCH || ends(found_[rank]))
         return fail(DTRAIN_ERR_PEER, "its process (%d) is gone", found_[rank]);
@@ -80,8 +81,8 @@ Status PeerProcesses::read(uint32_t rank, void *to, uint64_t from, uint64_t byte
         "the kernel cannot copy %llu bytes at %#llx of its process (%d), the address of its "
         "buffer: %s; if that is memory of a special kind, set option "
         "shm.copy=ring",
-        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(from), found_[rank],
-        strerrordesc_np(error));
+        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address),
+        found_[rank], strerrordesc_np(error));
 }
 
 } // namespace dtrain::collectives

@@ -24,7 +24,8 @@ class PeerProcesses {
     // Whether all ranks can be read. Tried once, by the operation whose turn it is.
     bool are_in_reach();
     // Reads all bytes, or fails with the reason.
-    Status read(uint32_t rank, void *to, uint64_t from, uint64_t bytes) const;
+    // from: an address in that rank's process.
+    Status read(uint32_t rank, void *to, const uint8_t *from, uint64_t bytes) const;
 
   private:
     bool find(uint32_t rank);

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <sys/types.h>
+#include <vector>
 
 namespace dtrain::collectives {
 
@@ -60,6 +61,7 @@ struct RankFlags {
     Counter copied, reduced, released; // positions: everything before is copied, reduced, released
     Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
     Counter given_up; // number of the first operation that failed here; 0: none
+    Counter distance; // travels between neighbors (distance.h)
     Introduction introduction;
     DeviceOffer on_device[2]; // used in turn, as the headers
 };
@@ -76,6 +78,11 @@ class Window {
     ~Window(); // under the agent's lock
 
     RankFlags &flags(uint32_t rank) const { return *reinterpret_cast<RankFlags *>(area(rank)); }
+    std::vector<Counter *> lines() const { // for Distance
+        std::vector<Counter *> all;
+        for (uint32_t r = 0; r < ranks_; r++) all.push_back(&flags(r).distance);
+        return all;
+    }
     uint8_t *at(uint32_t rank, uint64_t position) const {
         return area(rank) + flags_bytes + position % ring_bytes_;
     }

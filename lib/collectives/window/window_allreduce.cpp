@@ -9,6 +9,10 @@
 namespace dtrain::collectives {
 namespace {
 
+// The smallest all-reduce, in bytes, that the kernel's copies make faster where cores are far
+// apart, measured by bench/compare.
+constexpr uint64_t least_far = 256 << 10;
+
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
 
 // Cuts small calls into two blocks, so that the stages overlap.
@@ -47,15 +51,22 @@ WindowAllreduce::WindowAllreduce(engine::Request *completed, const WindowCall &c
                                  engine::OperationListener &listener, bool on_stack)
     : WindowBulk(completed, call, buffers, peers, listener, on_stack), bytes_(total(call.spec)),
       chunk_(chunk_of(call.spec, *call.window)), blocks_(blocks(call.spec, *call.window)) {
-    uint64_t share = (bytes_ / ranks_ + 63) / 64 * 64; // whole cache lines
-    begin_ = std::min(bytes_, share * rank_);
     consider_device(bytes_);
-    piece_end_ = rank_ + 1 == ranks_ ? bytes_ : std::min(bytes_, begin_ + share);
+    const Piece own = whole_piece(rank_);
+    begin_ = own.offset;
+    piece_end_ = own.offset + own.bytes;
+}
+
+WindowAllreduce::Piece WindowAllreduce::whole_piece(uint32_t owner) const {
+    const uint64_t share = (bytes_ / ranks_ + 63) / 64 * 64; // whole cache lines
+    const uint64_t begin = std::min(bytes_, share * owner);
+    return {begin, owner + 1 == ranks_ ? bytes_ - begin : std::min(share, bytes_ - begin)};
 }
 
 // ---- direct: no other rank touches this rank's piece in any of the buffers ----
 
 WindowOperation::Step WindowAllreduce::direct() {
+    if (by_kernel_) return turn_ == 0 ? sum_copies() : copy_results();
     uint64_t bytes = std::min(piece_end_ - begin_, bytes_per_step);
     uint64_t count = bytes / call_.spec.element_bytes;
     const void *from[max_window_ranks];
@@ -68,6 +79,65 @@ WindowOperation::Step WindowAllreduce::direct() {
     if (count > 0) device::reduce_to(to, m, from, ranks_, count, call_.dtype, call_.op);
     begin_ += bytes;
     return begin_ == piece_end_ ? Step::done : Step::moved;
+}
+
+// ---- by kernel ----
+
+void WindowAllreduce::offer_addresses(Offer &offer) {
+    if (call_.spec.kind != Kind::allreduce || !is_worth_kernel(bytes_, UINT64_MAX, least_far) ||
+        offer.shared.bytes != 0)
+        return;
+    offer.address = reinterpret_cast<uintptr_t>(call_.send);
+    offer.shared.recv = reinterpret_cast<uintptr_t>(call_.recv);
+}
+
+// In this rank's part of the ring, the kernel copies a chunk of each of the others' buffers, which
+// then is in the cache.
+WindowOperation::Step WindowAllreduce::sum_copies() {
+    if (!call_.window->released(position(1))) return Step::idle;
+    for (uint64_t left = bytes_per_step; left > 0 && begin_ < piece_end_;) {
+        const uint64_t bytes = std::min({chunk_, piece_end_ - begin_, left});
+        const void *sources[max_window_ranks];
+        for (uint32_t i = 1; i < ranks_; i++) {
+            const uint32_t q = (rank_ + i) % ranks_;
+            const Status s = peers_.processes.read(q, slot(rank_, q, 0), sends_[q] + begin_, bytes);
+            if (s != DTRAIN_OK) return broken(s, int32_t(q));
+            sources[q] = slot(rank_, q, 0);
+        }
+        sources[rank_] = sends_[rank_] + begin_;
+        device::reduce_many(recvs_[rank_] + begin_, sources, ranks_,
+                            bytes / call_.spec.element_bytes, call_.dtype, call_.op);
+        begin_ += bytes;
+        left -= bytes;
+    }
+    if (begin_ < piece_end_) return Step::moved;
+    publish(&RankFlags::copied, end());
+    turn_ = 1;
+    begin_ = 0;
+    return Step::moved;
+}
+
+// In place, only the owner of a piece reads this rank's contribution to it, and it has done so.
+WindowOperation::Step WindowAllreduce::copy_results() {
+    const uint32_t q = (rank_ + turn_) % ranks_;
+    if (!has_published(q, &RankFlags::copied, end())) return Step::idle;
+    const Piece piece = whole_piece(q);
+    const uint64_t at = piece.offset + begin_,
+                   bytes = std::min(piece.bytes - begin_, bytes_per_step);
+    if (bytes > 0) {
+        const Status s = peers_.processes.read(q, recvs_[rank_] + at, recvs_[q] + at, bytes);
+        if (s != DTRAIN_OK) return broken(s, int32_t(q));
+    }
+    begin_ += bytes;
+    if (begin_ < piece.bytes) return Step::moved;
+    begin_ = 0;
+    return ++turn_ == ranks_ ? Step::done : Step::moved;
+}
+
+bool WindowAllreduce::direct_lacks(uint32_t rank) const {
+    if (!by_kernel_) return false;
+    if (turn_ == 0) return call_.window->holds(rank, position(1));
+    return rank == (rank_ + turn_) % ranks_ && !has_published(rank, &RankFlags::copied, end());
 }
 
 // ---- pipeline ----

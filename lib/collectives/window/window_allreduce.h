@@ -6,9 +6,10 @@
 namespace dtrain::collectives {
 
 // Direct: each rank sums its piece of all ranks' buffers and stores the result into all of them, so
-// every byte is read once and written once. Pipeline: reduce-scatter and all-gather in blocks of
-// one chunk per rank, with three blocks in progress. Reduce is the same, but only one rank wants
-// the result.
+// every byte is read once and written once. By kernel: each rank sums its piece from copies of the
+// others', and then copies the other pieces of the result. Pipeline: reduce-scatter and all-gather
+// in blocks of one chunk per rank, with three blocks in progress. Reduce is the same, but only one
+// rank wants the result.
 class WindowAllreduce final : public WindowBulk {
   public:
     WindowAllreduce(engine::Request *completed, const WindowCall &call,
@@ -29,10 +30,14 @@ class WindowAllreduce final : public WindowBulk {
     };
     uint64_t touched_bytes(uint32_t) const override { return bytes_; }
     bool touches(uint32_t rank, uint32_t owner) const override { return rank != owner; }
+    void offer_addresses(Offer &offer) override;
     Step direct() override;
+    bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
+    Step sum_copies();
+    Step copy_results();
     bool copy_in();
     int reduce_own(); // -1: mismatch
     bool copy_out();
@@ -41,6 +46,7 @@ class WindowAllreduce final : public WindowBulk {
     }
     uint64_t position(uint64_t block) const { return call_.position + block * chunk_ * ranks_; }
     Piece piece(uint64_t block, uint32_t owner) const;
+    Piece whole_piece(uint32_t owner) const; // in the direct way
     // Where `rank` stores its contribution to `owner`'s piece, and where the owner stores the
     // result.
     uint8_t *slot(uint32_t rank, uint32_t owner, uint64_t block) const {
@@ -49,6 +55,7 @@ class WindowAllreduce final : public WindowBulk {
 
     const uint64_t bytes_, chunk_, blocks_;
     uint64_t begin_, piece_end_; // direct: the rest of this rank's piece
+    uint32_t turn_ = 0;          // by kernel: 0: sums; then from which rank the result comes next
     // Pipeline: finished blocks of this call, by stage.
     uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_bulk.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dtrain::collectives {
@@ -61,7 +62,7 @@ bool WindowBulk::lacks(uint32_t rank) const {
     case Stage::copies: return false;
     case Stage::device:
         return rank_ == WindowDevice::leader ? has_given_up(rank) : rank == WindowDevice::leader;
-    case Stage::direct: return touches(rank_, rank) && has_given_up(rank);
+    case Stage::direct: return (touches(rank_, rank) && has_given_up(rank)) || direct_lacks(rank);
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());
     default: return look_at(rank) == Peer::missing;
@@ -71,12 +72,19 @@ bool WindowBulk::lacks(uint32_t rank) const {
 WindowOperation::Step WindowBulk::announce_buffers() {
     if (!may_announce()) return Step::idle;
     if (device_ != nullptr) return announce_device();
-    own_.address = offered_address();
+    offer_addresses(own_);
     announce(&own_, sizeof own_);
     by_kernel_ = own_.address != Offer::nowhere;
     bool can_be_direct = by_kernel_ || own_.shared.cover(touched_bytes(rank_));
     stage_ = can_be_direct ? Stage::gather : Stage::pipeline;
     return Step::moved;
+}
+
+bool WindowBulk::is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t least_far) {
+    if (bytes < std::min(least_near, least_far) || !peers_.processes.are_in_reach()) return false;
+    measures_ = peers_.distance.is_due();
+    return measures_ || bytes >= (peers_.distance.is_far() ? least_far : least_near) ||
+           peers_.copies == KernelCopies::if_possible;
 }
 
 // All ranks see the same headers, so all choose the same way.
@@ -95,6 +103,7 @@ WindowOperation::Step WindowBulk::gather() {
             return Step::moved;
         }
     }
+    if (by_kernel_ && measures_) peers_.distance.measure();
     if (all_shared_) by_kernel_ = false;
     next_ = 0;
     stage_ = Stage::map;
@@ -112,6 +121,7 @@ WindowOperation::Step WindowBulk::map() {
         Offer offer = offer_of(next_);
         if (by_kernel_) {
             sends_[next_] = reinterpret_cast<const uint8_t *>(offer.address);
+            recvs_[next_] = reinterpret_cast<uint8_t *>(offer.shared.recv);
             continue;
         }
         const SharedBuffers &buffers = offer.shared;

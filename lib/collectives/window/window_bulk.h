@@ -20,7 +20,9 @@ inline constexpr uint64_t cache_bytes = 32
 struct Offer {
     static constexpr uint64_t nowhere = UINT64_MAX;
     SharedBuffers shared;
-    uint64_t address = nowhere; // in its process, for copies by the kernel
+    // In its process, for copies by the kernel: of its contribution; of its result, if a call by
+    // the kernel reads that, too, shared.recv is the address (and shared.bytes 0).
+    uint64_t address = nowhere;
 
     // On the accelerator with this uuid; the rank's flags say where. Others take it for memory that
     // they cannot reach.
@@ -42,13 +44,16 @@ class WindowBulk : public WindowOperation {
     // Bytes of the buffers of `rank` that other ranks touch in the direct way; 0: none.
     virtual uint64_t touched_bytes(uint32_t rank) const = 0;
     virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other ranks' buffers
-    // The address from which the kernel may copy, or nowhere. Whether a copy by the kernel is
-    // worthwhile must be decided equally on all ranks.
-    virtual uint64_t offered_address() { return Offer::nowhere; }
+    // Adds the addresses from which the kernel may copy, if that is worthwhile.
+    virtual void offer_addresses(Offer &) {}
+    // Whether the kernel shall copy a call of this size, given the smallest for which it is faster
+    // where cores are near and where they are far apart. All ranks must ask in the same calls.
+    bool is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t least_far);
     // Does a part of the work, some megabytes at most; returns `moved` to be called again. sends_
-    // and recvs_ hold the addresses of the ranks that this rank touches; if by_kernel_, sends_ are
-    // addresses in their processes.
+    // and recvs_ hold the addresses of the ranks that this rank touches; if by_kernel_, those
+    // are addresses in their processes.
     virtual Step direct() = 0;
+    virtual bool direct_lacks(uint32_t /*rank*/) const { return false; }
     virtual Step pipeline() = 0; // works as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
     // For kinds that WindowDevice serves: that this rank's buffers may be there.
@@ -111,6 +116,7 @@ class WindowBulk : public WindowOperation {
 
     Offer own_;
     bool all_shared_ = true; // for the ranks below next_
+    bool measures_ = false;  // the distance of the cores, if all ranks offer addresses
     Stage stage_ = Stage::announce;
     uint32_t next_ = 0;                    // the next rank to look at
     std::unique_ptr<WindowDevice> device_; // nullptr: the buffers are the host's

@@ -36,17 +36,29 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// The smallest piece, in bytes, for which copies by the kernel are faster, measured with up to 8
-// ranks by bench/compare. The kernel costs more per byte, but spares the copy into the ring: one of
-// two copies or, if all ranks read the same data, one of as many as there are ranks. In kinds where
-// not all ranks take, the ranks that only give would be idle.
-uint64_t least_by_kernel(const CollectiveSpec &spec) {
-    switch (spec.kind) {
-    case Kind::alltoall: return 64 << 10;
-    case Kind::allgather: return uint64_t(spec.size) * (256 << 10);
-    default: return UINT64_MAX;
+// The smallest piece, in bytes, for which copies by the kernel are faster, measured by
+// bench/compare. The kernel costs more per byte, but spares the copy into the ring: one of two
+// copies or, if all ranks read the same data, one of as many as there are ranks.
+struct LeastByKernel {
+    static constexpr uint64_t never = UINT64_MAX;
+    uint64_t near = never, far = never; // by the distance of the cores
+
+    static LeastByKernel of(const CollectiveSpec &spec) {
+        switch (spec.kind) {
+        case Kind::alltoall: return {.near = 64 << 10, .far = 64 << 10};
+        case Kind::allgather: {
+            const uint64_t least = uint64_t(spec.size) * (256 << 10);
+            return {.near = least, .far = least};
+        }
+        // Who only gives is idle then, and all cores copy in the pipeline, which passes each line
+        // from core to core twice.
+        case Kind::broadcast:
+        case Kind::scatter:
+        case Kind::reduce_scatter: return {.far = 256 << 10};
+        default: return {};
+        }
     }
-}
+};
 
 uint64_t largest_piece(const CollectiveSpec &spec) { return Layout(spec).largest(); }
 
@@ -161,11 +173,11 @@ uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
     return has_many(call_.spec.kind) ? layout_.end() : layout_.bytes(int32_t(rank));
 }
 
-uint64_t WindowTransfer::offered_address() {
-    bool overwritten = call_.spec.kind == Kind::alltoall && call_.spec.in_place; // find_shared()
-    bool suits = typical_bytes(call_.spec) >= least_by_kernel(call_.spec) && !overwritten;
-    return suits && peers_.processes.are_in_reach() ? reinterpret_cast<uintptr_t>(source())
-                                                    : Offer::nowhere;
+void WindowTransfer::offer_addresses(Offer &offer) {
+    if (call_.spec.kind == Kind::alltoall && call_.spec.in_place) return; // find_shared()
+    const LeastByKernel least = LeastByKernel::of(call_.spec);
+    if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
+        offer.address = reinterpret_cast<uintptr_t>(source());
 }
 
 // Copies directly from the giver's buffer.
@@ -177,12 +189,13 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
         return DTRAIN_OK;
     }
     uint8_t *to = static_cast<uint8_t *>(call_.recv) + target_offset(from) + begin;
-    return peers_.processes.read(from, to, reinterpret_cast<uintptr_t>(buffer) + offset, bytes);
+    return peers_.processes.read(from, to, buffer + offset, bytes);
 }
 
 WindowOperation::Step WindowTransfer::direct() {
     if (!takes_) return Step::done;
     if (adds_up(call_.spec.kind)) {
+        if (by_kernel_) return add_copies();
         uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
         add_up(begin_, bytes,
                [&](uint32_t q) { return sends_[q] + source_offset(rank_) + begin_; });
@@ -199,6 +212,30 @@ WindowOperation::Step WindowTransfer::direct() {
         begin_ = 0;
     }
     return ++turn_ > ranks_ ? Step::done : Step::moved;
+}
+
+// Sums from this rank's part of the ring, where the kernel copies a chunk of each of the others'
+// pieces, which then is in the cache.
+WindowOperation::Step WindowTransfer::add_copies() {
+    if (!call_.window->released(position(1))) return Step::idle;
+    const uint64_t end = piece_bytes(rank_, rank_);
+    for (uint64_t left = bytes_per_step; left > 0 && begin_ < end;) {
+        const uint64_t bytes = std::min({chunk_, end - begin_, left});
+        for (uint32_t i = 1; i < ranks_; i++) {
+            const uint32_t q = (rank_ + i) % ranks_;
+            const uint8_t *from = sends_[q] + source_offset(rank_) + begin_;
+            const Status s = peers_.processes.read(q, slot(rank_, q, 0), from, bytes);
+            if (s != DTRAIN_OK) return broken(s, int32_t(q));
+        }
+        add_up(begin_, bytes, [&](uint32_t q) { return slot(rank_, q, 0); });
+        begin_ += bytes;
+        left -= bytes;
+    }
+    return begin_ == end ? Step::done : Step::moved;
+}
+
+bool WindowTransfer::direct_lacks(uint32_t rank) const {
+    return by_kernel_ && adds_up(call_.spec.kind) && call_.window->holds(rank, position(1));
 }
 
 // ---- pipeline ----

@@ -26,11 +26,13 @@ class WindowTransfer final : public WindowBulk {
   private:
     uint64_t touched_bytes(uint32_t rank) const override;
     bool touches(uint32_t rank, uint32_t owner) const override;
-    uint64_t offered_address() override;
+    void offer_addresses(Offer &offer) override;
     Step direct() override;
+    bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
+    Step add_copies();
     bool give_block();
     int take_block(); // -1: mismatch
     // Sums bytes [begin, begin + bytes) of the pieces for this rank; address(q) is where they begin
