@@ -50,8 +50,8 @@ struct LeastByKernel {
             const uint64_t least = uint64_t(spec.size) * (256 << 10);
             return {.near = least, .far = least};
         }
-        // Who only gives is idle then, and all cores copy in the pipeline, which passes each line
-        // from core to core twice.
+        // A rank that only gives is idle then. In the pipeline all cores copy, but it passes each
+        // line from core to core twice.
         case Kind::broadcast:
         case Kind::scatter:
         case Kind::reduce_scatter: return {.far = 256 << 10};
