@@ -60,8 +60,7 @@ bool WindowBulk::lacks(uint32_t rank) const {
     case Stage::map: return rank == next_;
     case Stage::pipeline: return pipeline_lacks(rank);
     case Stage::copies: return false;
-    case Stage::device:
-        return rank_ == WindowDevice::leader ? has_given_up(rank) : rank == WindowDevice::leader;
+    case Stage::device: return rank_ != WindowDevice::leader && rank == WindowDevice::leader;
     case Stage::direct: return (touches(rank_, rank) && has_given_up(rank)) || direct_lacks(rank);
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());
