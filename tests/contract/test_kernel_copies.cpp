@@ -2,12 +2,12 @@
 // (DTRAIN_TEST_SEED).
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/collective_case.h"
+#include "contract/kernel_copies.h"
 #include "contract/ranks.h"
 
 #include <atomic>
 #include <span>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 namespace {
@@ -19,13 +19,6 @@ using cases::Part;
 uint64_t seed() {
     const char *text = std::getenv("DTRAIN_TEST_SEED");
     return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-}
-
-// Not where a container's seccomp filter forbids it; the ranks are threads of this process.
-void skip_without_kernel_copies() {
-    char from = 1, to = 0;
-    iovec local = {&to, 1}, remote = {&from, 1};
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) skip();
 }
 
 // Rank 0 tells which ways its calls took.

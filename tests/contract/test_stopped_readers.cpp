@@ -2,10 +2,10 @@
 // and it uses the buffer for something else. The reader, when it goes on, must not take that for
 // the result: its call fails, too, unless it had everything before.
 // SPDX-License-Identifier: Apache-2.0
+#include "contract/kernel_copies.h"
 #include "contract/processes.h"
 
 #include <algorithm>
-#include <sys/uio.h>
 
 namespace {
 
@@ -15,16 +15,9 @@ constexpr size_t bytes = 3 << 20; // a few steps of a window's operation
 // On a busy machine the reader has often finished before this process can stop it.
 constexpr int wanted = 4, most_attempts = 150;
 
-void skip_without_kernel_copies() {
-    char from = 1, to = 0;
-    iovec local = {&to, 1}, remote = {&from, 1};
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) skip();
-}
-
 enum class Buffers { ordinary, shared };
 
-// Both ranks fill their own piece with 1. What rank 1 gets lies in `seen`, where the parent sees
-// it.
+// Rank 0's piece is filled with 1. The parent sees the memory into which rank 1 gets it.
 dtrain_status_t call(Buffers buffers, dtrain_comm_t *comm, uint8_t *own, uint8_t *got) {
     if (buffers == Buffers::shared)
         return dtrain_broadcast(comm, own != nullptr ? own : got, bytes, DTRAIN_U8, 0, nullptr,

@@ -10,7 +10,7 @@ namespace dtrain::collectives {
 namespace {
 
 // The smallest all-reduce, in bytes, that the kernel's copies make faster where cores are far
-// apart, measured by bench/compare.
+// apart (docs/PERFORMANCE.md).
 constexpr uint64_t least_far = 256 << 10;
 
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
@@ -66,7 +66,7 @@ WindowAllreduce::Piece WindowAllreduce::whole_piece(uint32_t owner) const {
 // ---- direct: no other rank touches this rank's piece in any of the buffers ----
 
 WindowOperation::Step WindowAllreduce::direct() {
-    if (by_kernel_) return turn_ == 0 ? sum_copies() : copy_results();
+    if (by_kernel_) return turn_ == 0 ? sum_piece() : copy_results();
     uint64_t bytes = std::min(piece_end_ - begin_, bytes_per_step);
     uint64_t count = bytes / call_.spec.element_bytes;
     const void *from[max_window_ranks];
@@ -91,26 +91,18 @@ void WindowAllreduce::offer_addresses(Offer &offer) {
     offer.shared.recv = reinterpret_cast<uintptr_t>(call_.recv);
 }
 
-// In this rank's part of the ring, the kernel copies a chunk of each of the others' buffers, which
-// then is in the cache.
-WindowOperation::Step WindowAllreduce::sum_copies() {
-    if (!call_.window->released(position(1))) return Step::idle;
-    for (uint64_t left = bytes_per_step; left > 0 && begin_ < piece_end_;) {
-        const uint64_t bytes = std::min({chunk_, piece_end_ - begin_, left});
+WindowOperation::Step WindowAllreduce::sum_piece() {
+    const auto slot_of = [&](uint32_t q) { return slot(rank_, q, 0); };
+    const auto sum = [&](uint64_t bytes) {
         const void *sources[max_window_ranks];
-        for (uint32_t i = 1; i < ranks_; i++) {
-            const uint32_t q = (rank_ + i) % ranks_;
-            const Status s = peers_.processes.read(q, slot(rank_, q, 0), sends_[q] + begin_, bytes);
-            if (s != DTRAIN_OK) return broken(s, int32_t(q));
-            sources[q] = slot(rank_, q, 0);
-        }
+        for (uint32_t q = 0; q < ranks_; q++) sources[q] = slot_of(q);
         sources[rank_] = sends_[rank_] + begin_;
         device::reduce_many(recvs_[rank_] + begin_, sources, ranks_,
                             bytes / call_.spec.element_bytes, call_.dtype, call_.op);
-        begin_ += bytes;
-        left -= bytes;
-    }
-    if (begin_ < piece_end_) return Step::moved;
+    };
+    const auto send_of = [&](uint32_t q) { return sends_[q]; };
+    const Step s = sum_copies(begin_, piece_end_, chunk_, position(1), send_of, slot_of, sum);
+    if (s != Step::done) return s;
     publish(&RankFlags::copied, end());
     turn_ = 1;
     begin_ = 0;

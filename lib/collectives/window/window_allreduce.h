@@ -36,7 +36,7 @@ class WindowAllreduce final : public WindowBulk {
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
-    Step sum_copies();
+    Step sum_piece();
     Step copy_results();
     bool copy_in();
     int reduce_own(); // -1: mismatch

@@ -5,6 +5,7 @@
 #include "collectives/window/window_device.h"
 #include "collectives/window/window_operation.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace dtrain::collectives {
@@ -58,6 +59,27 @@ class WindowBulk : public WindowOperation {
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
     // For kinds that WindowDevice serves: that this rank's buffers may be there.
     void consider_device(uint64_t bytes);
+
+    // By kernel: sums bytes [begin, end) of all ranks' contributions, a chunk at a time: has the
+    // kernel copy the others' from from(rank) + begin to slot(rank), in this rank's part of the
+    // ring up to `position`, calls sum(bytes) and advances `begin`. done: all are summed.
+    template <class From, class Slot, class Sum>
+    Step sum_copies(uint64_t &begin, uint64_t end, uint64_t chunk, uint64_t position, From &&from,
+                    Slot &&slot, Sum &&sum) {
+        if (!call_.window->released(position)) return Step::idle;
+        for (uint64_t left = bytes_per_step; left > 0 && begin < end;) {
+            const uint64_t bytes = std::min({chunk, end - begin, left});
+            for (uint32_t i = 1; i < ranks_; i++) {
+                const uint32_t q = (rank_ + i) % ranks_;
+                const Status s = peers_.processes.read(q, slot(q), from(q) + begin, bytes);
+                if (s != DTRAIN_OK) return broken(s, int32_t(q));
+            }
+            sum(bytes);
+            begin += bytes;
+            left -= bytes;
+        }
+        return begin == end ? Step::done : Step::moved;
+    }
 
     // The ranks wait for positions of the rings, which each rank's flags count.
     uint64_t end() const { return call_.position + call_.ring_bytes; }

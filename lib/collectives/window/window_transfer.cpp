@@ -36,9 +36,10 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// The smallest piece, in bytes, for which copies by the kernel are faster, measured by
-// bench/compare. The kernel costs more per byte, but spares the copy into the ring: one of two
-// copies or, if all ranks read the same data, one of as many as there are ranks.
+// The smallest piece, in bytes, for which copies by the kernel are faster (docs/PERFORMANCE.md; of
+// scatter and reduce-scatter it is taken to be broadcast's and all-reduce's). The kernel costs more
+// per byte, but spares the copy into the ring: one of two copies or, if all ranks read the same
+// data, one of as many as there are ranks.
 struct LeastByKernel {
     static constexpr uint64_t never = UINT64_MAX;
     uint64_t near = never, far = never; // by the distance of the cores
@@ -195,7 +196,13 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
 WindowOperation::Step WindowTransfer::direct() {
     if (!takes_) return Step::done;
     if (adds_up(call_.spec.kind)) {
-        if (by_kernel_) return add_copies();
+        if (by_kernel_) {
+            const auto slot_of = [&](uint32_t q) { return slot(rank_, q, 0); };
+            return sum_copies(
+                begin_, piece_bytes(rank_, rank_), chunk_, position(1),
+                [&](uint32_t q) { return sends_[q] + source_offset(rank_); }, slot_of,
+                [&](uint64_t bytes) { add_up(begin_, bytes, slot_of); });
+        }
         uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
         add_up(begin_, bytes,
                [&](uint32_t q) { return sends_[q] + source_offset(rank_) + begin_; });
@@ -212,26 +219,6 @@ WindowOperation::Step WindowTransfer::direct() {
         begin_ = 0;
     }
     return ++turn_ > ranks_ ? Step::done : Step::moved;
-}
-
-// Sums from this rank's part of the ring, where the kernel copies a chunk of each of the others'
-// pieces, which then is in the cache.
-WindowOperation::Step WindowTransfer::add_copies() {
-    if (!call_.window->released(position(1))) return Step::idle;
-    const uint64_t end = piece_bytes(rank_, rank_);
-    for (uint64_t left = bytes_per_step; left > 0 && begin_ < end;) {
-        const uint64_t bytes = std::min({chunk_, end - begin_, left});
-        for (uint32_t i = 1; i < ranks_; i++) {
-            const uint32_t q = (rank_ + i) % ranks_;
-            const uint8_t *from = sends_[q] + source_offset(rank_) + begin_;
-            const Status s = peers_.processes.read(q, slot(rank_, q, 0), from, bytes);
-            if (s != DTRAIN_OK) return broken(s, int32_t(q));
-        }
-        add_up(begin_, bytes, [&](uint32_t q) { return slot(rank_, q, 0); });
-        begin_ += bytes;
-        left -= bytes;
-    }
-    return begin_ == end ? Step::done : Step::moved;
 }
 
 bool WindowTransfer::direct_lacks(uint32_t rank) const {

@@ -32,7 +32,6 @@ class WindowTransfer final : public WindowBulk {
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
-    Step add_copies();
     bool give_block();
     int take_block(); // -1: mismatch
     // Sums bytes [begin, begin + bytes) of the pieces for this rank; address(q) is where they begin
