@@ -208,11 +208,13 @@ void a_closed_receiver(void **) {
             side.accept(end);
             end.close();
             side.meet();
+            side.meet();
             side.finish();
         },
         [](Side &side) {
             End end(*side.net, true);
             side.connect(end);
+            side.meet(); // it is closed
             Bytes bytes(long_bytes);
             void *request = nullptr; // it may already be refused
             const Result result =
@@ -221,6 +223,44 @@ void a_closed_receiver(void **) {
                 assert_true(end.await_failure(request) == Result::remote_error);
             else
                 assert_true(result == Result::remote_error);
+            assert_true(has_said("the other side has closed the connection"));
+            end.close();
+            side.meet();
+            side.finish();
+        });
+}
+
+// What is under way when the receiver closes may be dropped, which ends it well for the sender, as
+// its buffer is free; what is sent after that fails.
+void a_receiver_closed_under_a_message(void **) {
+    two_sides(
+        {},
+        [](Side &side) {
+            End end(*side.net, false);
+            side.accept(end);
+            side.meet();
+            end.close();
+            side.meet();
+            side.finish();
+        },
+        [](Side &side) {
+            End end(*side.net, true);
+            side.connect(end);
+            Bytes bytes(long_bytes);
+            void *request = end.send(bytes, 0);
+            side.meet(); // now it is closed
+            poll_until([&] {
+                int done = 0;
+                Result result = Result::success;
+                if (request != nullptr)
+                    result = side.net->test(request, done, nullptr);
+                else
+                    result =
+                        side.net->send(end.comm, bytes.data(), bytes.size(), 0, nullptr, request);
+                if (done != 0) request = nullptr;
+                assert_true(result == Result::success || result == Result::remote_error);
+                return result == Result::remote_error;
+            });
             assert_true(has_said("the other side has closed the connection"));
             end.close();
             side.meet();
@@ -551,6 +591,7 @@ int main() {
         cmocka_unit_test(a_stopped_receiver),
         cmocka_unit_test(closing_with_requests_in_flight),
         cmocka_unit_test(a_closed_receiver),
+        cmocka_unit_test(a_receiver_closed_under_a_message),
         cmocka_unit_test(a_closed_sender),
         cmocka_unit_test(many_connections_after_each_other),
         cmocka_unit_test(a_message_that_is_too_long),
