@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <sched.h>
 #include <thread>
 
@@ -12,8 +13,6 @@ namespace {
 
 using dtrain::collectives::Counter;
 using dtrain::collectives::Distance;
-
-constexpr int64_t enough = 1'000'000; // attempts of 0.1 ms
 
 // Each look at it takes the same time.
 struct SteppingClock final : dtrain::Clock {
@@ -23,42 +22,52 @@ struct SteppingClock final : dtrain::Clock {
     int64_t now = 0;
 };
 
-// Ranks that measure until all are far apart, or so often. On a busy machine they seldom run at the
-// same time, so each lets the other run.
-std::vector<bool> far_after_measuring(uint32_t ranks, int64_t step_ns, int64_t tries) {
+// Time passes as the line goes to and fro, whatever else the machine does; and others may run.
+struct LineClock final : dtrain::Clock {
+    LineClock(const Counter &own, int64_t round_ns) : line(own), round(round_ns) {}
+    int64_t now_ns() override {
+        sched_yield();
+        return int64_t(line.value) * round + ++looks;
+    }
+    const Counter &line;
+    const int64_t round;
+    int64_t looks = 0;
+};
+
+// Ranks that measure together, until all know, or so often.
+std::vector<bool> far_after_measuring(uint32_t ranks, int64_t round_ns) {
+    constexpr int tries = 10;
     std::vector<Counter> lines(ranks);
     std::vector<Counter *> pointers;
     for (Counter &line : lines) pointers.push_back(&line);
     std::vector<std::atomic<bool>> far(ranks);
     std::vector<std::thread> threads;
-    std::atomic<uint32_t> done{0};
+    std::barrier all{ptrdiff_t(ranks)};
     for (uint32_t r = 0; r < ranks; r++)
         threads.emplace_back([&, r] {
-            SteppingClock clock(step_ns);
+            LineClock clock(lines[r], round_ns);
             Distance distance(std::vector<Counter *>(pointers), r, true, clock);
-            for (int64_t i = 0; i < tries && done < ranks; i++) {
+            for (int i = 0; i < tries; i++) {
+                all.arrive_and_wait();
                 distance.measure();
-                if (distance.is_far() && !far[r].exchange(true)) done++;
-                sched_yield();
+                if (distance.is_far()) far[r] = true;
             }
         });
     for (std::thread &thread : threads) thread.join();
     return {far.begin(), far.end()};
 }
 
-// A batch of ten round trips takes at least one look at the clock: here at least 3 us, so 150 ns
-// for each way.
+// Of a round trip, each way takes half.
 void test_far(void **) {
-    for (const bool far : far_after_measuring(2, 3000, enough)) assert_true(far);
+    for (const bool far : far_after_measuring(2, 300)) assert_true(far);
 }
 
-// Here 20 ns, so 1 ns, and a few more looks if a rank waits for the other.
 void test_near(void **) {
-    for (const bool far : far_after_measuring(2, 20, 100)) assert_false(far);
+    for (const bool far : far_after_measuring(2, 4)) assert_false(far);
 }
 
 void test_a_chain_of_neighbors(void **) {
-    const std::vector<bool> far = far_after_measuring(3, 3000, enough);
+    const std::vector<bool> far = far_after_measuring(3, 300);
     assert_int_equal(far.size(), 3);
     for (const bool each : far) assert_true(each);
 }
