@@ -231,7 +231,10 @@ int Agent::advance_woken() {
 void Agent::check_time() {
     checked_ns_ = now_ns_;
     for_each_active([&](Operation *operation) {
-        if (now_ns_ >= operation->deadline_ns) {
+        const bool is_due = operation->due_ns != nullptr && now_ns_ >= *operation->due_ns &&
+                            now_ns_ - operation->moved_ns >= Operation::due_stall;
+        if (now_ns_ >= operation->deadline_ns || is_due) {
+            operation->due_ns = nullptr;
             operation->deadline_ns = INT64_MAX;
             guarded(*this, operation, [this](Operation *it) { it->timed_out(*this); });
         } else if (now_ns_ - operation->moved_ns >= stall_after_ns_) {

@@ -1,6 +1,7 @@
 // An operation in progress: a collective, a message, a table request.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/clock.h"
 #include "dtrain_basics.h"
 #include "dtrain_transport.h"
 #include "engine/gate.h"
@@ -8,6 +9,7 @@
 #include "engine/request.h"
 #include "trace/record.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -76,13 +78,18 @@ class Operation : public Posted {
     int32_t priority = 0;            // higher goes first; set before it is posted
     int64_t time_limit_ns = -1;      // from its start on; set before it is posted; negative: none
     int64_t deadline_ns = INT64_MAX; // start plus time limit
-    int64_t begun_ns = 0;            // when the call was made, if the timeline needs it; else 0
-    int64_t moved_ns = 0;            // when it last made progress
-    uint32_t stalls = 0;             // how often in a row stalled() was called
-    bool polled = false;             // set before it is posted; afterwards by Agent::set_polled()
-    bool resting = false;            // set by Agent::rest()
-    uint64_t sequence = 0;           // for the owner: number of the call; 0: none
-    uint32_t owner_index = 0;        // for the owner: place in the owner's list
+    // When another request that depends on it is out of time, which may change while it runs. It is
+    // timed out then as soon as nothing has moved for due_stall. nullptr: there is none. Set before
+    // it is posted.
+    const std::atomic<int64_t> *due_ns = nullptr;
+    static constexpr int64_t due_stall = 5 * second;
+    int64_t begun_ns = 0;     // when the call was made, if the timeline needs it; else 0
+    int64_t moved_ns = 0;     // when it last made progress
+    uint32_t stalls = 0;      // how often in a row stalled() was called
+    bool polled = false;      // set before it is posted; afterwards by Agent::set_polled()
+    bool resting = false;     // set by Agent::rest()
+    uint64_t sequence = 0;    // for the owner: number of the call; 0: none
+    uint32_t owner_index = 0; // for the owner: place in the owner's list
 
   private:
     friend class Agent;

@@ -54,11 +54,19 @@ void Queue::wait_until_due() {
     }
 }
 
+// When the first of the tensors that wait is out of time.
+void Queue::note_what_is_due() {
+    int64_t due_ns = INT64_MAX;
+    for (const auto &[id, work] : work_) due_ns = std::min(due_ns, work.expires_ns);
+    due_ns_ = due_ns;
+}
+
 Status Queue::cycle() {
     Bits words;
     {
         std::lock_guard lock(mutex_);
         begun_ns_ = agent_.clock().now_ns();
+        note_what_is_due();
         bool hopeful = news_ || productive_;
         patience_ns_ = hopeful ? shortest_patience
                                : std::clamp(2 * patience_ns_, shortest_patience, longest_patience);
@@ -71,7 +79,7 @@ Status Queue::cycle() {
                               .count = words.size(),
                               .dtype = DTRAIN_U64,
                               .op = DTRAIN_BAND};
-    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
+    if (Status s = communicator_->run(call, timeout_ns_, &due_ns_); s != DTRAIN_OK) return s;
     Actions actions;
     bool exchange = false;
     Status s;
@@ -111,7 +119,7 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
                               .send = &own,
                               .recv = lengths.data(),
                               .count = sizeof own};
-    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
+    if (Status s = communicator_->run(call, timeout_ns_, &due_ns_); s != DTRAIN_OK) return s;
     for (size_t r = 0; r < lengths.size(); r++) {
         if (lengths[r] > longest)
             return fail(DTRAIN_ERR_CORRUPT,
@@ -126,7 +134,7 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
             .recv = packed.data(),
             .count = own,
             .counts = lengths.data()};
-    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
+    if (Status s = communicator_->run(call, timeout_ns_, &due_ns_); s != DTRAIN_OK) return s;
     const uint8_t *from = packed.data();
     for (uint64_t length : lengths) {
         reports.emplace_back(from, length);
@@ -142,6 +150,7 @@ Status Queue::reduce_next() {
     {
         std::lock_guard lock(mutex_);
         if (!negotiation_.next_bucket(bucket)) return DTRAIN_OK;
+        note_what_is_due();
         for (const Bucket::Item &item : bucket.items)
             buffers.push_back(item.id != 0 ? work_.at(item.id).buffers : Buffers{});
     }

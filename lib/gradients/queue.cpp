@@ -78,7 +78,7 @@ Queue::Queue(std::unique_ptr<collectives::Communicator> communicator, memory::Re
     : communicator_(std::move(communicator)), agent_(communicator_->session().agent()),
       cycle_ns_(cycle_ns),
       timeout_ns_(std::max(communicator_->session().op_timeout_ns(), least_timeout)),
-      reducer_(*communicator_, registry, limits.bucket_bytes, timeout_ns_),
+      reducer_(*communicator_, registry, limits.bucket_bytes, timeout_ns_, due_ns_),
       negotiation_(communicator_->rank(), communicator_->size(), limits) {}
 
 Queue::~Queue() {
@@ -112,8 +112,10 @@ Status Queue::submit(Submission submission, const Buffers &buffers, engine::Requ
         std::lock_guard lock(mutex_);
         if (Status s = check_open(); s != DTRAIN_OK) return s;
         uint64_t id = submission.id = ++ids_;
+        const int64_t expires_ns = submission.expires_ns;
         if (Status s = negotiation_.submit(std::move(submission)); s != DTRAIN_OK) return s;
-        work_.emplace(id, Work{buffers, request});
+        work_.emplace(id, Work{buffers, request, expires_ns});
+        if (expires_ns < due_ns_) due_ns_ = expires_ns;
         news_ = true;
         urgent_ = urgent_ || blocking || awaited;
         changed_.notify_one();

@@ -58,6 +58,7 @@ class Queue {
     struct Work { // of one submission
         Buffers buffers;
         engine::Request *request = nullptr;
+        int64_t expires_ns = INT64_MAX;
     };
     struct Joining {
         engine::Request *request = nullptr;
@@ -79,6 +80,7 @@ class Queue {
     void run();
     Status live();
     void wait_until_due();
+    void note_what_is_due(); // mutex_ must be held
     Status cycle();
     Status exchange_reports(Actions &actions);
     Status gather(const std::vector<uint8_t> &mine, size_t longest, std::vector<uint8_t> &packed,
@@ -92,6 +94,8 @@ class Queue {
     engine::Agent &agent_;
     const int64_t cycle_ns_;
     const int64_t timeout_ns_; // of a collective that the thread runs
+    // Changed with mutex_ held; read by the collective that the thread runs.
+    std::atomic<int64_t> due_ns_{INT64_MAX};
     Reducer reducer_;
 
     std::mutex mutex_;

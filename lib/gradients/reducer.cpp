@@ -10,9 +10,9 @@
 namespace dtrain::gradients {
 
 Reducer::Reducer(collectives::Communicator &communicator, memory::Registry &registry,
-                 uint64_t bucket_bytes, int64_t timeout_ns)
+                 uint64_t bucket_bytes, int64_t timeout_ns, const std::atomic<int64_t> &due_ns)
     : communicator_(communicator), registry_(registry), bucket_bytes_(bucket_bytes),
-      timeout_ns_(timeout_ns) {}
+      timeout_ns_(timeout_ns), due_ns_(due_ns) {}
 
 Reducer::~Reducer() {
     if (memory_ == nullptr) return;
@@ -49,9 +49,11 @@ Status Reducer::allreduce(const void *send, void *recv, uint64_t bytes, const Bu
     call.dtype = bucket.dtype;
     call.op = bucket.op;
     engine::Request request;
-    Status s = communicator_.post(
-        call,
-        {.request = &request, .timeout_ns = timeout_ns_, .blocking = true, .registry = &registry_});
+    Status s = communicator_.post(call, {.request = &request,
+                                         .timeout_ns = timeout_ns_,
+                                         .due_ns = &due_ns_,
+                                         .blocking = true,
+                                         .registry = &registry_});
     if (s != DTRAIN_OK) return s;
     if (request.outcome().status != DTRAIN_OK) set_error_text(request.error());
     return request.outcome().status;

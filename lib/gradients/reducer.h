@@ -6,6 +6,7 @@
 #include "memory/registration.h"
 #include "memory/registry.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,7 +24,7 @@ class Reducer {
   public:
     // All arguments must outlive this; bucket_bytes is equal on all ranks.
     Reducer(collectives::Communicator &communicator, memory::Registry &registry,
-            uint64_t bucket_bytes, int64_t timeout_ns);
+            uint64_t bucket_bytes, int64_t timeout_ns, const std::atomic<int64_t> &due_ns);
     ~Reducer();
 
     // Blocking, collective. buffers: one per item; not read if the item's id is 0.
@@ -40,6 +41,7 @@ class Reducer {
     memory::Registry &registry_;
     const uint64_t bucket_bytes_;
     const int64_t timeout_ns_; // of one all-reduce
+    const std::atomic<int64_t> &due_ns_;
     // Memory for one bucket, allocated at its first use: shared with the other ranks of the host if
     // possible.
     std::unique_ptr<memory::Registration> memory_;

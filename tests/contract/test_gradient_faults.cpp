@@ -277,6 +277,42 @@ void peer_killed_while_all_are_busy(void **) {
 }
 void peer_killed_while_some_wait(void **) { peer_killed(false, {}); }
 
+// Whoever is stopped is not yet taken for dead when the tensor's time is over.
+void peer_stopped(const ranks::Options &network) {
+    constexpr int64_t timeout_ns = 1'000 * ms, most_ns = 30'000 * ms; // 6 s on a quiet machine
+    processes::Job job;
+    job.start(2, [&](int rank) {
+        ranks::Options options = network;
+        options.emplace_back("heartbeat.timeout", "60s");
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = processes::join(job, context, rank, 2);
+        {
+            Queue queue(comm);
+            float x = 1;
+            OK(outcome(queue, "first", &x, 1));
+            job.seen(rank).rounds = 1;
+            if (rank == 1)
+                for (;;) processes::nap();
+            while (job.seen(0).go == 0) processes::nap();
+            dtrain_op_params_t op;
+            DTRAIN_INIT(&op);
+            op.timeout_ns = timeout_ns;
+            const int64_t begin = processes::now_ns();
+            REQUIRE(outcome(queue, "second", &x, 1, &op) == DTRAIN_ERR_TIMEOUT);
+            expect_text(ranks::last_error(), {"rank 1"});
+            REQUIRE(processes::now_ns() - begin < most_ns);
+        }
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.wait_for_rounds(2, 1);
+    job.signal(1, SIGSTOP);
+    job.seen(0).go = 1;
+    job.wait_for_good_end(0);
+}
+void peer_stopped_over_shm(void **) { peer_stopped({}); }
+void peer_stopped_over_tcp(void **) { peer_stopped({{"transports", "tcp"}}); }
+
 // ---- arguments ----
 
 void bad_arguments(void **) {
@@ -365,6 +401,8 @@ int main() {
         cmocka_unit_test(aborted),
         cmocka_unit_test(peer_killed_while_all_are_busy),
         cmocka_unit_test(peer_killed_while_some_wait),
+        cmocka_unit_test(peer_stopped_over_shm),
+        cmocka_unit_test(peer_stopped_over_tcp),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(same_name_twice),
     };

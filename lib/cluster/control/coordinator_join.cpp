@@ -161,6 +161,7 @@ void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions)
     int32_t member = call->second;
     calls_out_.erase(call);
     if (phase_ != Phase::failing_over || !refused || !failover_->missing().contains(member)) return;
+    failover_->ended(member);
     remove(failover_->clean() ? state_.left(member, reforms_.decided())
                               : state_.lost(member, "its process has ended", false),
            actions);
@@ -171,8 +172,8 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     if (!failover_->goes_on())
         return end(DTRAIN_ERR_FENCED,
                    text("isolated: too few members can reach each other after the loss of a "
-                        "coordinator (%zu missing)",
-                        failover_->missing().size()),
+                        "coordinator (%zu may have gone on without them)",
+                        failover_->others()),
                    actions);
     std::set<int32_t> missing = failover_->missing();
     failover_.reset();

@@ -8,9 +8,12 @@ namespace dtrain::cluster {
 
 Failover::Failover(const Membership &state, const Pace &pace, bool clean, bool dead, int64_t now)
     : call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)), until_(now + pace.timeout),
-      clean_(clean), dead_(dead) {
+      clean_(clean), silent_(!clean && !dead) {
     for (int32_t m = 0; m < state.size(); m++)
         if (state.alive(m)) missing_.insert(m);
+    // What this member has found since nobody told it any more.
+    for (const auto &[m, gone] : state.gone)
+        if (gone.epoch > state.epoch && !gone.left && !gone.silent) ended_++;
 }
 
 void Failover::came(int32_t member) {
@@ -28,9 +31,16 @@ std::vector<int32_t> Failover::to_call(int64_t now) {
     return {missing_.begin(), missing_.end()};
 }
 
+void Failover::ended(int32_t member) {
+    if (missing_.contains(member)) ended_++;
+    went(member);
+}
+
+size_t Failover::others() const { return missing_.size() + (silent_ ? ended_ + 1 : 0); }
+
+// Of two members, each goes on when they lose each other.
 bool Failover::goes_on() const {
-    size_t others = missing_.size() + (dead_ ? 0 : 1); // plus the old coordinator
-    return missing_.empty() || came_.size() > others;
+    return (missing_.empty() && (!silent_ || ended_ == 0)) || came_.size() > others();
 }
 
 } // namespace dtrain::cluster

@@ -4,7 +4,8 @@
 // The coordinator waits up to one heartbeat timeout. After a moment, it calls the missing members
 // at their addresses: if no process listens there any more, the member is gone. Others may live
 // behind a broken link, perhaps with the old coordinator: this side goes on only if it is larger
-// than that one can be.
+// than that one can be. Where the old coordinator fell silent, a process that has ended since may
+// have gone on with it until then, and counts as one of that side.
 #pragma once
 #include "cluster/control/membership.h"
 #include "cluster/control/pace.h"
@@ -20,6 +21,7 @@ class Failover {
 
     void came(int32_t member);
     void went(int32_t member);                 // the member is known to be gone
+    void ended(int32_t member);                // the same, and no process listens there any more
     std::vector<int32_t> to_call(int64_t now); // returns the members to call, once
     bool over(int64_t now) const { return missing_.empty() || now >= until_; }
     int64_t next_deadline() const { return called_ ? until_ : call_at_; }
@@ -27,11 +29,13 @@ class Failover {
     const std::set<int32_t> &missing() const { return missing_; }
     bool goes_on() const; // at the end: whether this side is the larger one
     bool clean() const { return clean_; }
+    size_t others() const; // members of the other side, if there is one
 
   private:
     std::set<int32_t> missing_, came_;
+    size_t ended_ = 0;
     int64_t call_at_, until_;
-    bool clean_, dead_, called_ = false;
+    bool clean_, silent_, called_ = false; // the old coordinator left; may live
 };
 
 } // namespace dtrain::cluster

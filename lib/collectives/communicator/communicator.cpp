@@ -129,6 +129,7 @@ Status Communicator::post(Prepared &prepared, const CallOptions &options) {
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
     const Uncancelled uncancelled;
     operation->priority = options.priority;
+    operation->due_ns = options.due_ns;
     if (options.inside) return agent_.post_inside(operation);
     agent_.post(operation, options.blocking || options.awaited);
     if (options.blocking) agent_.wait(*options.request, INT64_MAX);
@@ -378,9 +379,10 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     return post_message(std::move(params), options);
 }
 
-Status Communicator::run(const Call &call, int64_t timeout_ns) {
+Status Communicator::run(const Call &call, int64_t timeout_ns, const std::atomic<int64_t> *due_ns) {
     engine::Request request;
-    Status s = post(call, {.request = &request, .timeout_ns = timeout_ns, .blocking = true});
+    Status s = post(
+        call, {.request = &request, .timeout_ns = timeout_ns, .due_ns = due_ns, .blocking = true});
     if (s != DTRAIN_OK) return s;
     if (request.outcome().status != DTRAIN_OK) set_error_text(request.error());
     return request.outcome().status;

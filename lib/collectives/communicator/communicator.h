@@ -31,8 +31,9 @@ struct Scaling {
 
 // How to run a call.
 struct CallOptions {
-    engine::Request *request = nullptr;   // completed by the operation
-    int64_t timeout_ns = 0;               // 0: option op.timeout; < 0: none
+    engine::Request *request = nullptr;           // completed by the operation
+    int64_t timeout_ns = 0;                       // 0: option op.timeout; < 0: none
+    const std::atomic<int64_t> *due_ns = nullptr; // as engine::Operation::due_ns
     bool blocking = false;                // the caller waits for the request, which is on its stack
     bool awaited = false;                 // the caller will wait for it at once, but elsewhere
     int32_t priority = 0;                 // of the operation; higher goes first
@@ -83,7 +84,8 @@ class Communicator {
     // The timeout for an operation that must end by the deadline.
     int64_t timeout_until(int64_t deadline_ns) const;
     // Runs a blocking collective for the library's own use.
-    Status run(const Call &call, int64_t timeout_ns = 0);
+    Status run(const Call &call, int64_t timeout_ns = 0,
+               const std::atomic<int64_t> *due_ns = nullptr);
     // The same for one of several calls that share a deadline.
     Status run_until(const Call &call, int64_t deadline_ns);
 

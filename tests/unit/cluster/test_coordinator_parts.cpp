@@ -111,21 +111,46 @@ void a_stuck_group_is_found(void **) {
 
 void the_larger_side_goes_on(void **) {
     struct {
-        int32_t came, gone;
+        int32_t came, ended, found_ended, gone; // each of others; the last ones, as all were told
         bool dead, goes_on;
     } const cases[] = {
         // of 5 others than the old coordinator
-        {5, 0, false, true}, {4, 0, false, true}, {3, 0, false, false}, {3, 0, true, true},
-        {2, 0, true, false}, {1, 4, false, true}, {2, 2, true, true},   {2, 2, false, false},
+        {5, 0, 0, 0, false, true},
+        {4, 0, 0, 0, false, true},
+        {3, 0, 0, 0, false, false},
+        {3, 0, 0, 0, true, true},
+        {2, 0, 0, 0, true, false},
+        {2, 2, 0, 0, true, true},
+        {2, 2, 0, 0, false, false},
+        // Those that have ended may have gone on with the old coordinator, unless that is dead.
+        {4, 1, 0, 0, false, true},
+        {3, 2, 0, 0, false, false},
+        {3, 0, 2, 0, false, false},
+        {3, 2, 0, 0, true, true},
+        {1, 4, 0, 0, false, false},
+        {1, 0, 4, 0, false, false},
+        {1, 4, 0, 0, true, true},
+        {2, 1, 0, 2, false, false},
+        {2, 0, 0, 3, false, true},
+        // Of two, each goes on.
+        {1, 0, 0, 4, false, true},
     };
     for (const auto &c : cases) {
         Membership state;
+        state.epoch = 7;
         state.peers.resize(6);
-        state.gone[0] = {};
+        state.gone[0] = state.lost(0, "it was silent", true);
+        int32_t m = 5;
+        for (int32_t i = 0; i < c.gone; i++, m--) {
+            state.gone[m] = state.lost(m, "its process has ended", false);
+            state.gone[m].epoch = state.epoch;
+        }
+        for (int32_t i = 0; i < c.found_ended; i++, m--)
+            state.gone[m] = state.lost(m, "its process has ended", false);
         Failover reunion(state, {250 * ms, second}, false, c.dead, 0);
-        int32_t m = 1;
+        m = 1;
         for (int32_t i = 0; i < c.came; i++) reunion.came(m++);
-        for (int32_t i = 0; i < c.gone; i++) reunion.went(m++);
+        for (int32_t i = 0; i < c.ended; i++) reunion.ended(m++);
         assert_int_equal(reunion.over(0), reunion.missing().empty());
         assert_true(reunion.over(second));
         assert_int_equal(reunion.goes_on(), c.goes_on);
