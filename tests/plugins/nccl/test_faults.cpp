@@ -414,11 +414,11 @@ void wrong_options(void **) {
                                                            {"DTRAIN_TRANSPORTS", "tpc"},
                                                            {"DTRAIN_JOIN_TIMEOUT", "soon"},
                                                            {"DTRAIN_SECRET_FILE", "/nowhere"}};
-    for (const auto &[name, value] : wrong) {
+    for (const auto &option : wrong) {
         Child child([&](int) {
-            setenv(name, value, 1);
+            setenv(option.first, option.second, 1);
             assert_true(load(newest)->init() != Result::success);
-            assert_true(has_said(value));
+            assert_true(has_said(option.second));
         });
         child.join();
     }

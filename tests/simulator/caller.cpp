@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "caller.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+
+namespace dtrain::simulator {
+namespace {
+
+// Beyond its timeout, a call may look for what has already come; and one thread runs at a time.
+constexpr int64_t slack = 2 * second;
+
+constexpr dtrain_status_t never_right[] = {DTRAIN_ERR_INTERNAL, DTRAIN_ERR_INVALID,
+                                           DTRAIN_ERR_CORRUPT, DTRAIN_ERR_MISMATCH,
+                                           DTRAIN_ERR_UNSUPPORTED};
+
+} // namespace
+
+std::string last_error() {
+    char text[1024];
+    dtrain_last_error(text, sizeof text);
+    return text;
+}
+
+dtrain_context_t *Caller::make_context() {
+    dtrain_options_t *options = nullptr;
+    dtrain_context_t *context = nullptr;
+    begin();
+    if (!check(dtrain_options_create(&options), "options", second)) return nullptr;
+    for (auto &[key, value] : plan.options)
+        check(dtrain_options_set(options, key.c_str(), value.c_str()), "option", second);
+    check(dtrain_context_create(DTRAIN_API_VERSION, options, &context), "context", second);
+    dtrain_options_destroy(options);
+    return context;
+}
+
+bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
+    const int64_t took = world->clock - begun_;
+    world->ended[size_t(-status) % std::size(world->ended)]++;
+    if (took > limit + slack + plan.stopped(process))
+        fail_life("process %d: %s took %.3f s, its timeout is %.3f s: %s: %s", process, call,
+                  double(took) / second, double(limit) / second, dtrain_status_name(status),
+                  status == DTRAIN_OK ? "" : last_error().c_str());
+    static const bool tells = getenv("DTRAIN_SIMULATOR_TELLS") != nullptr;
+    if (tells)
+        fprintf(stderr, "%.9f process %d: %s: %s %s\n", double(world->clock) / second, process,
+                call, dtrain_status_name(status), status == DTRAIN_OK ? "" : last_error().c_str());
+    if (status == DTRAIN_OK) return true;
+    if (!plan.may_fail())
+        fail_life("process %d: %s failed though nothing had happened: %s: %s", process, call,
+                  dtrain_status_name(status), last_error().c_str());
+    if (std::ranges::find(never_right, status) != std::end(never_right))
+        fail_life("process %d: %s: %s: %s", process, call, dtrain_status_name(status),
+                  last_error().c_str());
+    check_blame(status, call);
+    return false;
+}
+
+// The first rank that the text names.
+void Caller::check_blame(dtrain_status_t status, const char *call) {
+    const std::string text = last_error();
+    const size_t at = text.find("rank ");
+    if (status != DTRAIN_ERR_PEER || members.empty() || plan.is_suspect(process) ||
+        at == std::string::npos)
+        return;
+    const int rank = atoi(text.c_str() + at + 5);
+    const int here = rank >= 0 && rank < int(members.size()) ? members[size_t(rank)] : nobody;
+    const auto explains = [&](int other) {
+        return other >= 0 && other < plan.ranks &&
+               (plan.is_suspect(other) || world->processes[other].state == Process::State::left);
+    };
+    if (!explains(here) && !explains(rank)) // a group's texts have the numbers of the job
+        fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,
+                  text.c_str());
+}
+
+} // namespace dtrain::simulator

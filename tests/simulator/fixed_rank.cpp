@@ -1,0 +1,301 @@
+// A rank of a job that only shrinks.
+// SPDX-License-Identifier: Apache-2.0
+#include "caller.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace dtrain::simulator {
+namespace {
+
+constexpr uint64_t table_length = 3000;
+// A queue looks so long whether anything moves, once a tensor is out of time.
+constexpr int64_t stuck = 6 * second;
+
+class FixedRank : Caller {
+  public:
+    using Caller::Caller;
+
+    void run() {
+        random_.seed(world->seed);
+        if (join())
+            for (; step_ < plan.steps; step_++)
+                if (!one_step() && !go_on()) break;
+        end();
+    }
+
+  private:
+    struct Act {
+        const char *name;
+        bool (FixedRank::*run)(size_t count, int other);
+    };
+    static constexpr size_t act_count = 10;
+    static const Act acts[act_count];
+
+    int size() const { return int(members.size()); }
+    int rank() const { return dtrain_comm_rank(comm_); }
+    bool check_op(dtrain_status_t status, const char *call) {
+        return check(status, call, plan.op_timeout);
+    }
+    template <class Value> void expect(Value got, Value wanted, const char *call, size_t at) {
+        if (got != wanted)
+            fail_life("process %d: %s, step %d: element %zu is wrong", process, call, step_, at);
+    }
+
+    bool join() {
+        context_ = make_context();
+        if (context_ == nullptr) return false;
+        dtrain_comm_params_t params;
+        DTRAIN_INIT(&params);
+        params.size = plan.ranks;
+        params.rank = process;
+        members.resize(size_t(plan.ranks));
+        std::iota(members.begin(), members.end(), 0);
+        begin();
+        return check(dtrain_comm_create(context_, plan.rendezvous.c_str(), &params, &comm_), "join",
+                     plan.join_timeout);
+    }
+
+    bool one_step() {
+        const size_t count = size_t(1) << random_() % 16;
+        const Act &act = acts[random_() % act_count];
+        const int other = int(random_() % uint64_t(size()));
+        begin();
+        return (this->*act.run)(count, other);
+    }
+
+    bool barrier(size_t, int) {
+        return check_op(dtrain_barrier(comm_, nullptr, nullptr), "barrier");
+    }
+
+    std::vector<int64_t> numbers(size_t count) const {
+        std::vector<int64_t> out(count);
+        std::iota(out.begin(), out.end(), process);
+        return out;
+    }
+    void expect_sums(const std::vector<int64_t> &data, const char *call) {
+        const int64_t sum = std::accumulate(members.begin(), members.end(), int64_t{0});
+        for (size_t i = 0; i < data.size(); i++)
+            expect(data[i], sum + int64_t(i) * size(), call, i);
+    }
+    bool allreduce(size_t count, int) {
+        std::vector<int64_t> data = numbers(count);
+        if (!check_op(dtrain_allreduce(comm_, data.data(), data.data(), count, DTRAIN_I64,
+                                       DTRAIN_SUM, nullptr, nullptr),
+                      "allreduce"))
+            return false;
+        expect_sums(data, "allreduce");
+        return true;
+    }
+    // In flight at once; waited for in another order on each rank.
+    bool several(size_t count, int) {
+        constexpr size_t most = 4;
+        std::vector<int64_t> data[most];
+        dtrain_request_t *requests[most] = {};
+        bool good = true;
+        for (size_t i = 0; i < most && good; i++) {
+            data[i] = numbers(count / (i + 1) + 1);
+            good = check_op(dtrain_allreduce(comm_, data[i].data(), data[i].data(), data[i].size(),
+                                             DTRAIN_I64, DTRAIN_SUM, nullptr, &requests[i]),
+                            "posting allreduce");
+        }
+        for (size_t i = 0; i < most; i++) {
+            dtrain_request_t *request = requests[(i + size_t(process)) % most];
+            if (request == nullptr) continue;
+            good = check_op(dtrain_request_wait(request, -1), "allreduce in flight") && good;
+            dtrain_request_free(request);
+        }
+        if (good)
+            for (const auto &one : data) expect_sums(one, "allreduce in flight");
+        return good;
+    }
+    bool broadcast(size_t count, int root) {
+        std::vector<int32_t> data(count, rank() == root ? root + 17 : -1);
+        if (!check_op(
+                dtrain_broadcast(comm_, data.data(), count, DTRAIN_I32, root, nullptr, nullptr),
+                "broadcast"))
+            return false;
+        for (size_t i = 0; i < count; i++) expect(data[i], root + 17, "broadcast", i);
+        return true;
+    }
+    bool allgather(size_t count, int) {
+        count = count / 8 + 1;
+        std::vector<int32_t> own(count, process), all(count * members.size(), -1);
+        if (!check_op(dtrain_allgather(comm_, own.data(), all.data(), count, DTRAIN_I32, nullptr,
+                                       nullptr),
+                      "allgather"))
+            return false;
+        for (size_t i = 0; i < all.size(); i++) expect(all[i], members[i / count], "allgather", i);
+        return true;
+    }
+    bool alltoall(size_t count, int) {
+        count = count / 8 + 1;
+        std::vector<int32_t> in(count * members.size()), out(in.size(), -1);
+        for (size_t i = 0; i < in.size(); i++) in[i] = process * 100 + int32_t(i / count);
+        if (!check_op(
+                dtrain_alltoall(comm_, in.data(), out.data(), count, DTRAIN_I32, nullptr, nullptr),
+                "alltoall"))
+            return false;
+        for (size_t i = 0; i < out.size(); i++)
+            expect(out[i], members[i / count] * 100 + rank(), "alltoall", i);
+        return true;
+    }
+    // To the next rank, from the one before, both at once.
+    bool messages(size_t count, int) {
+        const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+        std::vector<int32_t> in(count, -1), out(count, process);
+        dtrain_request_t *request = nullptr;
+        if (!check_op(
+                dtrain_recv(comm_, in.data(), count, DTRAIN_I32, before, 1, nullptr, &request),
+                "recv"))
+            return false;
+        bool good = check_op(
+            dtrain_send(comm_, out.data(), count, DTRAIN_I32, next, 1, nullptr, nullptr), "send");
+        begin();
+        good = check_op(dtrain_request_wait(request, -1), "wait of recv") && good;
+        dtrain_request_free(request);
+        for (size_t i = 0; i < count && good; i++)
+            expect(in[i], members[size_t(before)], "recv", i);
+        return good;
+    }
+    // What was acknowledged is there after a barrier, once.
+    bool table(size_t, int) {
+        if (has_shrunk_) return true; // such a communicator has no tables
+        if (table_ == nullptr && !make_table()) return false;
+        const std::vector<double> ones(table_length, 1);
+        begin();
+        if (!check_op(dtrain_table_push(table_, 0, table_length, ones.data(), nullptr, nullptr),
+                      "push"))
+            return false;
+        pushed_ += size();
+        begin();
+        if (!barrier(0, 0)) return false;
+        std::vector<double> values(table_length, -1);
+        begin();
+        if (!check_op(dtrain_table_pull(table_, 0, table_length, values.data(), nullptr, nullptr),
+                      "pull"))
+            return false;
+        for (size_t i = 0; i < values.size(); i++) expect(values[i], pushed_, "pull", i);
+        begin();
+        return barrier(0, 0); // nobody pushes again before all have looked
+    }
+    bool make_table() {
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F64;
+        params.length = table_length;
+        params.rule = DTRAIN_RULE_ADD;
+        pushed_ = 0;
+        return check(dtrain_table_create(comm_, ("table " + std::to_string(step_)).c_str(), &params,
+                                         &table_),
+                     "creating a table", 2 * plan.op_timeout);
+    }
+    // Each rank submits them in another order.
+    bool gradients(size_t count, int) {
+        constexpr size_t most = 5;
+        static constexpr const char *names[most] = {"a", "b", "c", "d", "e"};
+        dtrain_gradients_t *queue = nullptr;
+        if (!check(dtrain_gradients_create(comm_, nullptr, &queue), "creating a queue",
+                   2 * plan.op_timeout))
+            return false;
+        std::vector<int64_t> data[most];
+        dtrain_request_t *requests[most] = {};
+        bool good = true;
+        begin();
+        for (size_t i = 0; i < most && good; i++) {
+            const size_t k = (i + size_t(process)) % most;
+            data[k] = numbers(count / (k + 1) + 1);
+            good = check_op(dtrain_gradients_submit(queue, names[k], data[k].data(), data[k].data(),
+                                                    data[k].size(), DTRAIN_I64, DTRAIN_SUM, nullptr,
+                                                    &requests[k]),
+                            "submit");
+        }
+        for (dtrain_request_t *request : requests) {
+            if (request == nullptr) continue;
+            good = check(dtrain_request_wait(request, -1), "gradient", plan.op_timeout + stuck) &&
+                   good;
+            dtrain_request_free(request);
+        }
+        dtrain_gradients_destroy(queue);
+        if (good)
+            for (const auto &one : data) expect_sums(one, "gradient");
+        return good;
+    }
+    bool split(size_t count, int) {
+        dtrain_comm_t *half = nullptr;
+        if (!check(dtrain_comm_split(comm_, rank() % 2, 0, &half), "split", 2 * plan.op_timeout))
+            return false;
+        const std::vector<int> all = members;
+        members.clear();
+        for (size_t i = size_t(rank()) % 2; i < all.size(); i += 2) members.push_back(all[i]);
+        dtrain_comm_t *const whole = std::exchange(comm_, half);
+        begin();
+        const bool good = allreduce(count, 0);
+        dtrain_comm_destroy(half);
+        comm_ = whole;
+        members = all;
+        begin();
+        return good && barrier(0, 0);
+    }
+
+    // Those who are left shrink, and the work goes on.
+    bool go_on() {
+        dtrain_comm_t *smaller = nullptr;
+        begin();
+        if (!check(dtrain_comm_shrink(comm_, &smaller), "shrink",
+                   plan.op_timeout + 2 * plan.silence))
+            return false;
+        leave_communicator();
+        comm_ = smaller;
+        has_shrunk_ = true;
+        const auto others = size_t(dtrain_comm_size(comm_));
+        std::vector<int32_t> all(2 * others, -1);
+        const int32_t own[2] = {process, step_};
+        if (dtrain_allgather(comm_, own, all.data(), 2, DTRAIN_I32, nullptr, nullptr) != DTRAIN_OK)
+            return false; // whom it names is not known
+        members.clear();
+        for (size_t i = 0; i < others; i++) {
+            members.push_back(all[2 * i]);
+            step_ = std::max(step_, all[2 * i + 1]); // some may have ended what failed here
+        }
+        random_.seed(world->seed + others);
+        return true;
+    }
+    void leave_communicator() {
+        if (table_ != nullptr) dtrain_table_destroy(table_);
+        if (comm_ != nullptr) dtrain_comm_destroy(comm_);
+        table_ = nullptr;
+        comm_ = nullptr;
+    }
+    void end() {
+        begin();
+        leave_communicator();
+        if (context_ != nullptr)
+            check(dtrain_context_destroy(context_), "leaving", plan.op_timeout);
+    }
+
+    std::mt19937_64 random_; // gives the same numbers on all ranks
+    int step_ = 0;
+    bool has_shrunk_ = false;
+    dtrain_context_t *context_ = nullptr;
+    dtrain_comm_t *comm_ = nullptr;
+    dtrain_table_t *table_ = nullptr;
+    double pushed_ = 0; // to each element of the table
+};
+
+constexpr FixedRank::Act FixedRank::acts[act_count] = {
+    {"allreduce", &FixedRank::allreduce}, {"several", &FixedRank::several},
+    {"barrier", &FixedRank::barrier},     {"broadcast", &FixedRank::broadcast},
+    {"allgather", &FixedRank::allgather}, {"alltoall", &FixedRank::alltoall},
+    {"messages", &FixedRank::messages},   {"table", &FixedRank::table},
+    {"gradients", &FixedRank::gradients}, {"split", &FixedRank::split},
+};
+
+} // namespace
+
+void run_fixed_rank(const Plan &plan, int process) { FixedRank(plan, process).run(); }
+
+} // namespace dtrain::simulator

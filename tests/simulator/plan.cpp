@@ -1,0 +1,128 @@
+// What a seed stands for.
+// SPDX-License-Identifier: Apache-2.0
+#include "job.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+namespace dtrain::simulator {
+namespace {
+
+// What a link that is cut holds back is sent again within this time.
+constexpr int64_t sent_again = 300 * ms;
+
+constexpr int64_t begin = 1'000 * second;
+
+} // namespace
+
+Plan::Plan(uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](uint64_t limit) { return int64_t(random() % limit); };
+    ranks = 2 + int(below(4));
+    steps = 4 + int(below(12));
+    op_timeout = (below(4) == 0 ? 3 : 20) * second;
+    join_timeout = 60 * second;
+    silence = (1 + below(4)) * second;
+    switch_each = 2u << below(7);
+    call_cost = 50 << below(6);
+    latency = (5 + below(200)) * us;
+    cores = int(1 << below(7));
+    options = {{"transports", "tcp"},
+               {"op.timeout", std::to_string(op_timeout) + "ns"},
+               {"log.level", "error"},
+               {"heartbeat.timeout", std::to_string(silence) + "ns"},
+               {"join.timeout", std::to_string(join_timeout) + "ns"}};
+    if (below(4) == 0) options.emplace_back("secret", "a secret of sixteen bytes or more");
+    if (below(4) == 0) options.emplace_back("progress", "manual");
+    if (below(4) == 0) options.emplace_back("verify", "on");
+    if (below(3) == 0) {
+        kind = Kind::elastic;
+        options.emplace_back("elastic", "yes");
+        newcomers = int(below(4));
+        for (int i = 0; i < newcomers; i++) starts.push_back(begin + below(3'000) * ms);
+    }
+    for (int64_t i = below(3); i > 0; i--) add_fault(random());
+}
+
+void Plan::add_fault(uint64_t random) {
+    std::mt19937_64 each(random);
+    Fault fault;
+    fault.kind = Fault::Kind(each() % uint64_t(Fault::Kind::count));
+    fault.at = begin + int64_t(each() % 64) * (1 << each() % 7) * ms / 8;
+    fault.who = int(each() % uint64_t(workers()));
+    fault.whom = (fault.who + 1 + int(each() % uint64_t(workers() - 1))) % workers();
+    fault.lasts = int64_t(each() % 10'000) * ms;
+    if (fault.kind == Fault::Kind::slow) fault.lasts = int64_t(each() % 20) * ms;
+    if (fault.kind == Fault::Kind::cut && each() % 4 == 0) fault.lasts = 1'000 * second;
+    faults.push_back(fault);
+}
+
+bool Plan::may_fail() const {
+    return std::ranges::any_of(faults, [&](const Fault &fault) {
+        switch (fault.kind) {
+        case Fault::Kind::stop:
+        case Fault::Kind::cut: return fault.lasts + sent_again >= std::min(silence, op_timeout) / 2;
+        case Fault::Kind::slow: return false;
+        default: return true;
+        }
+    });
+}
+
+bool Plan::is_suspect(int process) const {
+    return std::ranges::any_of(faults, [&](const Fault &fault) {
+        return fault.kind != Fault::Kind::slow &&
+               (fault.who == process || (fault.kind == Fault::Kind::cut && fault.whom == process));
+    });
+}
+
+int Plan::suspects() const {
+    int count = 0;
+    for (int i = 0; i < workers(); i++) count += is_suspect(i);
+    return count;
+}
+
+int64_t Plan::stopped(int process) const {
+    int64_t sum = 0;
+    for (const Fault &fault : faults)
+        if (fault.kind == Fault::Kind::stop && fault.who == process) sum += fault.lasts;
+    return sum;
+}
+
+std::string Plan::text() const {
+    static constexpr const char *names[] = {"killed", "stopped", "cut off from", "without power",
+                                            "slow to"};
+    std::string out = std::to_string(ranks) + " ranks, " + std::to_string(steps) + " steps";
+    for (auto &[key, value] : options) out += ", " + key + "=" + value;
+    if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";
+    for (const Fault &fault : faults) {
+        char line[128];
+        snprintf(line, sizeof line, "\n  at %.3f s rank %d is %s",
+                 double(fault.at - begin) / second, fault.who, names[size_t(fault.kind)]);
+        out += line;
+        const bool two = fault.kind == Fault::Kind::cut || fault.kind == Fault::Kind::slow;
+        if (two) out += " rank " + std::to_string(fault.whom);
+        if (two || fault.kind == Fault::Kind::stop) {
+            snprintf(line, sizeof line, ", %.3f s", double(fault.lasts) / second);
+            out += line;
+        }
+    }
+    return out;
+}
+
+void set_up(World &fresh, const Plan &plan, uint32_t masked_faults) {
+    fresh.switch_each = plan.switch_each;
+    fresh.call_cost = plan.call_cost;
+    fresh.cores = plan.cores;
+    for (auto &row : fresh.links)
+        for (Link &link : row) link.latency = plan.latency;
+    for (size_t i = 0; i < plan.starts.size(); i++)
+        fresh.processes[size_t(plan.ranks) + i].starts_at = plan.starts[i];
+    for (size_t i = 0; i < plan.faults.size(); i++) {
+        fresh.faults[i] = plan.faults[i];
+        fresh.faults[i].masked = masked_faults >> i & 1;
+    }
+    fresh.fault_count = int(plan.faults.size());
+}
+
+} // namespace dtrain::simulator
