@@ -29,7 +29,7 @@ class ElasticRank : Caller {
         begin();
         leave_communicator();
         if (context_ != nullptr)
-            check(dtrain_context_destroy(context_), "leaving", plan.op_timeout);
+            check(dtrain_context_destroy(context_), "leaving", 2 * plan.op_timeout);
     }
 
   private:

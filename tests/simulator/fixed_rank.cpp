@@ -12,6 +12,7 @@ namespace dtrain::simulator {
 namespace {
 
 constexpr uint64_t table_length = 3000;
+constexpr int patience = 3;
 // A queue looks so long whether anything moves, once a tensor is out of time.
 constexpr int64_t stuck = 6 * second;
 
@@ -32,7 +33,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 10;
+    static constexpr size_t act_count = 11;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -193,6 +194,49 @@ class FixedRank : Caller {
                                          &table_),
                      "creating a table", 2 * plan.op_timeout);
     }
+    // A pull waits for the clocks of other workers: BSP for all, SSP for those of two clocks ago.
+    bool clocks(size_t, int other) {
+        constexpr uint32_t staleness = 2;
+        if (has_shrunk_) return true;
+        if (clocked_ == nullptr) {
+            dtrain_table_params_t params;
+            DTRAIN_INIT(&params);
+            params.dtype = DTRAIN_F64;
+            params.length = table_length;
+            params.rule = DTRAIN_RULE_ADD;
+            params.consistency = other % 2 == 0 ? DTRAIN_BSP : DTRAIN_SSP;
+            params.staleness = other % 2 == 0 ? 0 : staleness;
+            is_bsp_ = other % 2 == 0;
+            if (!check(dtrain_table_create(comm_, "clocks", &params, &clocked_), "creating a table",
+                       2 * plan.op_timeout))
+                return false;
+        }
+        const std::vector<double> ones(table_length, 1);
+        for (int i = 0; i < 3; i++) {
+            begin();
+            if (!check_op(
+                    dtrain_table_push(clocked_, 0, table_length, ones.data(), nullptr, nullptr),
+                    "push in a clock"))
+                return false;
+            begin();
+            if (!check_op(dtrain_table_clock(clocked_, nullptr, nullptr), "clock")) return false;
+            clock_++;
+            std::vector<double> values(table_length, -1);
+            begin();
+            if (!check_op(
+                    dtrain_table_pull(clocked_, 0, table_length, values.data(), nullptr, nullptr),
+                    "pull after a clock"))
+                return false;
+            // Of the others, one may be as far ahead as its own pulls allow.
+            const int least = is_bsp_ ? clock_ : std::max(0, clock_ - int(staleness));
+            const int most = is_bsp_ ? clock_ : clock_ + int(staleness) + 1;
+            for (size_t k = 0; k < values.size(); k++)
+                if (values[k] < size() * least || values[k] > size() * most)
+                    fail_life("process %d: at clock %d, element %zu is %g", process, clock_, k,
+                              values[k]);
+        }
+        return true;
+    }
     // Each rank submits them in another order.
     bool gradients(size_t count, int) {
         constexpr size_t most = 5;
@@ -248,9 +292,12 @@ class FixedRank : Caller {
         if (!check(dtrain_comm_shrink(comm_, &smaller), "shrink",
                    plan.op_timeout + 2 * plan.silence))
             return false;
+        const bool is_smaller = dtrain_comm_size(smaller) < size();
         leave_communicator();
         comm_ = smaller;
         has_shrunk_ = true;
+        // Two that live may never reach each other.
+        if (!is_smaller && ++in_vain_ == patience) return false;
         const auto others = size_t(dtrain_comm_size(comm_));
         std::vector<int32_t> all(2 * others, -1);
         const int32_t own[2] = {process, step_};
@@ -266,23 +313,29 @@ class FixedRank : Caller {
     }
     void leave_communicator() {
         if (table_ != nullptr) dtrain_table_destroy(table_);
+        if (clocked_ != nullptr) dtrain_table_destroy(clocked_);
         if (comm_ != nullptr) dtrain_comm_destroy(comm_);
-        table_ = nullptr;
+        table_ = clocked_ = nullptr;
         comm_ = nullptr;
     }
+    // Each table may wait for the last requests of the others.
     void end() {
+        const int tables = (table_ != nullptr) + (clocked_ != nullptr);
         begin();
         leave_communicator();
         if (context_ != nullptr)
-            check(dtrain_context_destroy(context_), "leaving", plan.op_timeout);
+            check(dtrain_context_destroy(context_), "leaving", (1 + tables) * plan.op_timeout);
     }
 
     std::mt19937_64 random_; // gives the same numbers on all ranks
     int step_ = 0;
+    int in_vain_ = 0; // shrinks that have lost nobody
     bool has_shrunk_ = false;
     dtrain_context_t *context_ = nullptr;
     dtrain_comm_t *comm_ = nullptr;
-    dtrain_table_t *table_ = nullptr;
+    dtrain_table_t *table_ = nullptr, *clocked_ = nullptr; // ASYNC; BSP or SSP
+    int clock_ = 0;
+    bool is_bsp_ = false;
     double pushed_ = 0; // to each element of the table
 };
 
@@ -292,6 +345,7 @@ constexpr FixedRank::Act FixedRank::acts[act_count] = {
     {"allgather", &FixedRank::allgather}, {"alltoall", &FixedRank::alltoall},
     {"messages", &FixedRank::messages},   {"table", &FixedRank::table},
     {"gradients", &FixedRank::gradients}, {"split", &FixedRank::split},
+    {"clocks", &FixedRank::clocks},
 };
 
 } // namespace

@@ -35,6 +35,13 @@ void begin_process(int number, int thread, const std::function<void(int)> &progr
     me = thread;
     take_baton();
     program(number);
+    for (int fd = 0; fd < most_descriptors; fd++)
+        if (own_process().objects[fd] != 0)
+            fail_life("process %d has left descriptor %d open", number, fd);
+    for (const Thread &other : world->threads)
+        if (&other != &own() && other.process == number && other.state != Thread::State::unused &&
+            other.state != Thread::State::ended)
+            fail_life("process %d has left thread \"%s\" behind", number, other.name);
     end_process();
 }
 
