@@ -1,9 +1,10 @@
 // What workers ask of a parameter server: headers and payloads of every kind, in any order.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: the memory limit, then steps. A request's payload has the size that its header needs,
-// unless the step says otherwise; so the input gets behind the first check.
-#include "tests/fuzz/fuzz.h"
+// Input: the memory limit and what the server has, then steps. A request's payload has the size
+// that its header needs, unless the step says otherwise; so the input gets behind the first check.
+#include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/table_functions.h"
 #include "tests/fuzz/table_tables.h"
 
 #include "device/kernels.h"
@@ -13,6 +14,7 @@
 #include "ps/table/table_wire.h"
 
 #include <deque>
+#include <sys/stat.h>
 
 using namespace dtrain;
 using namespace dtrain::ps;
@@ -23,6 +25,28 @@ namespace {
 enum class Act : uint8_t { create, create_raw, request, raw, pack, archived, leave, lose, count };
 constexpr uint32_t workers = 2;
 constexpr uint64_t least_limit = 64 << 10;
+constexpr size_t most_kept_answers = 40;
+enum Has : uint8_t {
+    restricted = 1,
+    no_archive = 2,
+    other_server = 4,
+    slow_workers = 8,
+    heritage = 16
+};
+
+// Tables "t*" need a token, of which the input knows the proof by chance only.
+const Access &lists() {
+    static const Access *const all = [] {
+        static fuzz::MemoryFile file;
+        const std::string_view text = "t* pull a-token-of-some-length\n";
+        FUZZ_REQUIRE(fchmod(file.fd(), 0600) == 0);
+        file.assign(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+        auto *access = new Access;
+        FUZZ_REQUIRE(Access::read(file.path(), *access) == DTRAIN_OK);
+        return access;
+    }();
+    return *all;
+}
 
 // Files that are read and written some time later, or not at all.
 struct Shelf final : Archive {
@@ -35,13 +59,15 @@ struct Shelf final : Archive {
 };
 
 struct Rig {
-    explicit Rig(uint64_t bytes)
-        : limit(bytes), server({.index = 0,
-                                .servers = 1,
-                                .workers = workers,
-                                .memory_limit = bytes,
-                                .archive = &shelf,
-                                .peer_limit = 64 << 10}) {}
+    Rig(uint64_t bytes, uint8_t what)
+        : limit(bytes), has(what), server({.index = 0,
+                                           .servers = what & other_server ? 2u : 1u,
+                                           .workers = workers,
+                                           .memory_limit = bytes,
+                                           .archive = what & no_archive ? nullptr : &shelf,
+                                           .functions = &fuzz::table_functions(),
+                                           .peer_limit = 64 << 10,
+                                           .access = what & restricted ? &lists() : nullptr}) {}
 
     // The server keeps no pointer to the payload, so it is freed at once.
     void say(uint32_t worker, const RequestHeader &header, const Bytes &payload) {
@@ -69,14 +95,20 @@ struct Rig {
             for (uint64_t i = 0; i < response.bytes; i++) last = bytes[i];
             (void)last;
         }
+        // Workers that are slow to take their answers make the server hold them.
+        for (Response &response : out)
+            if (has & slow_workers) kept.push_back(std::move(response));
+        while (kept.size() > most_kept_answers) kept.pop_front();
         out.clear();
         FUZZ_REQUIRE(server.memory_used() <= limit);
     }
 
     const uint64_t limit;
+    const uint8_t has;
     Shelf shelf;
     Server server;
     Responses out;
+    std::deque<Response> kept;
     TableParams params[4]; // by table number
     uint64_t next[workers][4]{};
 };
@@ -205,64 +237,147 @@ void act(Rig &rig, fuzz::Input &in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
-    Rig rig(least_limit + 256 * in.byte());
-    for (int steps = 0; !in.empty() && steps < 100; steps++) act(rig, in);
+    const uint64_t limit = least_limit + 256 * in.byte();
+    const uint8_t has = in.byte();
+    Rig rig(limit, has);
+    int steps = 0;
+    for (; !in.empty() && steps < 60; steps++) act(rig, in);
     (void)rig.server.report();
-    (void)rig.server.legacy();
+    std::map<std::string, LegacyPart> parts = rig.server.legacy();
+    if (!(has & heritage)) return 0;
+    Rig next(limit, has); // the next generation of an elastic job
+    next.server.inherit(std::move(parts));
+    for (; !in.empty() && steps < 120; steps++) act(next, in);
+    (void)next.server.inherited("t");
+    (void)next.server.take_inherited("t");
+    (void)next.server.legacy();
     return 0;
 }
 
+namespace {
+
+// A request of `seeds`, whose payload has the size that is due.
+void ask(fuzz::Made &made, RequestKind what, uint8_t worker, uint8_t flags, uint8_t count,
+         uint8_t clock, uint8_t pushes = 0, uint64_t argument = 0) {
+    made.byte(uint8_t(Act::request)).byte(uint8_t(uint8_t(what) - 1)).byte(worker);
+    made.byte(flags).byte(0).byte(count).byte(clock).byte(pushes);
+    if (argument < 240)
+        made.byte(uint8_t(argument));
+    else
+        made.byte(240).put(argument);
+    made.byte(2).byte(1).byte(2).byte(0);
+}
+
+void create(fuzz::Made &made, uint8_t kind) {
+    for (uint8_t worker = 0; worker < workers; worker++)
+        made.byte(uint8_t(Act::create)).byte(worker).byte(kind);
+}
+
+// Every kind of request, in the mode that the table has.
+Bytes whole_life(uint8_t kind) {
+    const TableParams params = fuzz::table_of(kind);
+    const bool rows = is_sparse(params);
+    fuzz::Made made;
+    made.byte(8).byte(0);
+    create(made, kind);
+    if (rows) ask(made, RequestKind::keep_rows, 0, 0, 2, 0, 0, 1);
+    for (uint8_t worker = 0; worker < workers; worker++) {
+        ask(made, rows ? RequestKind::push_rows : RequestKind::push, worker, begins_push, 2, 0);
+        ask(made, RequestKind::clock, worker, 0, 0, 0, 1);
+    }
+    if (rows) ask(made, RequestKind::end_keeping, 0, 0, 0, 1, 0, 1);
+    ask(made, rows ? RequestKind::push_pull_rows : RequestKind::push_pull, 1, 0, 2, 1);
+    ask(made, rows ? RequestKind::pull_rows : RequestKind::pull, 0, packed_answer, 3, 1);
+    ask(made, rows ? RequestKind::set_rows : RequestKind::set, 1, 0, 1, 1);
+    ask(made, rows ? RequestKind::pull_state_rows : RequestKind::pull_state, 0, 0, 5, 1);
+    ask(made, rows ? RequestKind::set_state_rows : RequestKind::set_state, 0, 0, 5, 1);
+    ask(made, RequestKind::set_rate, 0, 0, 0, 1, 0, std::bit_cast<uint64_t>(0.5));
+    ask(made, RequestKind::set_updates, 0, 0, 0, 1, 0, 3);
+    if (rows) ask(made, RequestKind::count_rows, 0, 0, 0, 1);
+    if (rows) ask(made, RequestKind::erase_rows, 0, 0, 1, 1);
+    ask(made, RequestKind::wait_ready, 0, 0, 0, 1);
+    ask(made, RequestKind::set_ready, 1, 0, 0, 1);
+    ask(made, RequestKind::save, 0, 0, 0, 1, 0, 7);
+    ask(made, RequestKind::restore, 1, 0, 0, 1, 0, 7);
+    made.byte(uint8_t(Act::archived)).byte(2).byte(uint8_t(Act::archived)).byte(0);
+    ask(made, RequestKind::adopt, 1, 0, 0, 1);
+    ask(made, RequestKind::discard, 1, 0, 0, 1);
+    for (const RequestKind last : {RequestKind::cancel, RequestKind::destroy})
+        ask(made, last, 1, 0, 0, 1);
+    made.byte(uint8_t(Act::lose)).byte(1);
+    return made;
+}
+
+// From the table's mode to another one; one worker may refuse, be lost, or have heard of it.
+Bytes change_of_mode(uint8_t kind, const TableParams &to, uint64_t first, bool loses) {
+    const uint64_t bits = mode_bits(to);
+    fuzz::Made made;
+    made.byte(8).byte(0);
+    create(made, kind);
+    for (uint8_t worker = 0; worker < workers; worker++)
+        ask(made, RequestKind::set_mode, worker, 0, 0, 0, 1, bits | mode_only_asks);
+    ask(made, RequestKind::push, 0, begins_push, 2, 0);
+    ask(made, RequestKind::set_mode, 0, 0, 0, 0, 1, bits | first);
+    if (loses)
+        made.byte(uint8_t(Act::lose)).byte(1);
+    else
+        ask(made, RequestKind::set_mode, 1, 0, 0, 0, 1, bits);
+    ask(made, RequestKind::set_mode, 0, without_lost, 0, 0, 2, bits | mode_decided);
+    ask(made, RequestKind::push, 0, begins_push, 2, 0);
+    ask(made, RequestKind::clock, 0, 0, 0, 0, 1);
+    return made;
+}
+
+} // namespace
+
 std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
-    for (uint8_t kind = 0; kind < table_kinds; kind++) {
-        const TableParams params = table_of(kind);
-        Made made;
-        made.byte(8);
-        for (uint8_t worker = 0; worker < workers; worker++)
-            made.byte(uint8_t(Act::create)).byte(worker).byte(kind);
-        const auto request = [&](RequestKind what, uint8_t worker, uint8_t flags, uint8_t count,
-                                 uint8_t clock, uint8_t pushes = 0, uint8_t argument = 0) {
-            made.byte(uint8_t(Act::request)).byte(uint8_t(uint8_t(what) - 1)).byte(worker);
-            made.byte(flags).byte(0).byte(count).byte(clock).byte(pushes).byte(argument);
-            made.byte(2).byte(1).byte(2).byte(0);
-        };
-        const bool rows = is_sparse(params);
-        for (uint8_t worker = 0; worker < workers; worker++) {
-            request(rows ? RequestKind::push_rows : RequestKind::push, worker, begins_push, 2, 0);
-            request(RequestKind::clock, worker, 0, 0, 0, 1);
+    for (uint8_t kind = 0; kind < table_kinds; kind++) out.push_back(whole_life(kind));
+    for (const uint8_t kind : {0, 2, 3, 4})
+        for (const uint8_t to : {0, 2, 3}) {
+            out.push_back(change_of_mode(kind, table_of(to), 0, false));
+            out.push_back(change_of_mode(kind, table_of(to), to == 0 ? mode_refused : 0, true));
         }
-        request(rows ? RequestKind::pull_rows : RequestKind::pull, 0, packed_answer, 3, 1);
-        request(rows ? RequestKind::set_rows : RequestKind::set, 1, 0, 1, 1);
-        request(rows ? RequestKind::pull_state_rows : RequestKind::pull_state, 0, 0, 1, 1);
-        request(rows ? RequestKind::erase_rows : RequestKind::set_state, 0, 0, 1, 1);
-        request(rows ? RequestKind::keep_rows : RequestKind::set_updates, 0, 0, rows ? 1 : 0, 1, 0,
-                1);
-        request(RequestKind::save, 0, 0, 0, 1, 0, 7);
-        request(RequestKind::restore, 1, 0, 0, 1, 0, 7);
-        made.byte(uint8_t(Act::archived)).byte(2).byte(uint8_t(Act::archived)).byte(0);
-        request(RequestKind::adopt, 1, 0, 0, 1);
-        for (const RequestKind last : {RequestKind::cancel, RequestKind::destroy})
-            request(last, 1, 0, 0, 1);
-        made.byte(uint8_t(Act::lose)).byte(1);
+    for (const uint8_t has : {restricted, no_archive, other_server, slow_workers, heritage})
+        for (const uint8_t kind : {2, 6}) {
+            Bytes made = whole_life(kind);
+            made[1] = has;
+            if (has == heritage) { // the same again
+                const Bytes life = whole_life(kind);
+                made.resize(made.size() - 40); // before the table is destroyed
+                for (int i = 0; i < 60; i++) made.insert(made.end(), {uint8_t(Act::archived), 0});
+                made.insert(made.end(), life.begin() + 2, life.end());
+            }
+            out.push_back(made);
+        }
+    const auto described = [&](const TableParams &params, std::string_view name) {
+        const std::string table = encode_table(params, name, std::string(32, 'p'));
+        Made made;
+        made.byte(0).byte(0);
+        for (uint8_t worker = 0; worker < workers; worker++) {
+            made.byte(uint8_t(Act::create_raw)).byte(worker).byte(0);
+            made.put(uint16_t(table.size())).all(table);
+        }
         out.push_back(made);
-    }
-    const std::string table = encode_table(table_of(6), "name");
-    out.push_back(Made()
-                      .byte(0)
-                      .byte(uint8_t(Act::create_raw))
-                      .byte(0)
-                      .byte(0)
-                      .put(uint16_t(table.size()))
-                      .all(table));
+    };
+    described(table_of(6), "name");
     TableParams segments = table_of(0);
     segments.segments = {{0, 4, DTRAIN_RULE_SGD}, {4, 6, DTRAIN_RULE_ADAM}};
-    const std::string segmented = encode_table(segments, "segments");
-    out.push_back(Made()
-                      .byte(0)
-                      .byte(uint8_t(Act::create_raw))
-                      .byte(0)
-                      .byte(0)
-                      .put(uint16_t(segmented.size()))
-                      .all(segmented));
+    described(segments, "segments");
+    TableParams placed = table_of(0);
+    placed.placement.policy = DTRAIN_PLACE_CONSISTENT, placed.placement.virtual_nodes = 16;
+    placed.placement.block = 2, placed.placement.weights = {1};
+    described(placed, "placed");
+    TableParams owned = table_of(6);
+    owned.placement.policy = DTRAIN_PLACE_USER, owned.placement.key_count = 4;
+    owned.placement.owners = {0, 0, 0, 0};
+    described(owned, "owned");
+    out.push_back(Made().byte(0).byte(0).byte(uint8_t(Act::raw)).all(Bytes(70)));
+    Made pack;
+    pack.byte(0).byte(0).byte(uint8_t(Act::pack)).byte(0).put(uint16_t(8 + 64 + 8));
+    RequestHeader header;
+    header.kind = RequestKind::destroy;
+    pack.put(uint64_t{8}).put(header).put(uint64_t{1});
+    out.push_back(pack);
     return out;
 }
