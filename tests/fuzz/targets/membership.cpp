@@ -3,13 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Input: the kind of job, then steps. A Received carries a flatbuffer as it comes from a
-// connection, or a message of `likely` with a few fields from the input.
-#include "tests/fuzz/fuzz.h"
-
-#include "cluster/control/node.h"
-
-#include <set>
-#include <utility>
+// connection, or a message of `likely` with a few fields from the input. From 128 on, it is about
+// all processes of a simulated job, of which some may lie (simulated_job.h).
+#include "tests/fuzz/simulated_seeds.h"
 
 using namespace dtrain;
 using namespace dtrain::cluster;
@@ -108,7 +104,7 @@ wire::Gone some_gone(fuzz::Input &in) {
     return gone;
 }
 
-wire::Message likely(const Rig &rig, fuzz::Input &in) {
+wire::Message likely(uint64_t job, fuzz::Input &in) {
     const uint64_t group = in.byte();
     switch (in.byte() % std::variant_size_v<wire::Message>) {
     case 0: {
@@ -119,11 +115,15 @@ wire::Message likely(const Rig &rig, fuzz::Input &in) {
         join.newcomer = member >= 128;
         join.generation = in.byte() % 2;
         if (member >= 240) join.workers = 1 + in.byte();
+        const uint8_t odd = in.byte();
+        if (odd == 1) join.self.verify = 2;
+        if (odd == 2) join.version_min = join.version_max = wire::control_version + 1;
+        if (odd == 3) join.self.index = 9;
         return join;
     }
     case 1: return wire::Waiting{group % 2 ? "waiting" : ""};
     case 2: {
-        wire::Roster roster{rig.settings.job, 1, uint32_t(in.byte() % 4), 4, {}};
+        wire::Roster roster{job, 1, uint32_t(in.byte() % 4), 4, {}};
         for (int32_t m = int32_t(roster.first); m < 4 && roster.members.size() < 1 + group % 4; m++)
             roster.members.push_back(peer_of(m, 3));
         if (group >= 200) roster.total = roster.first + 1 + in.byte();
@@ -167,7 +167,7 @@ wire::Message likely(const Rig &rig, fuzz::Input &in) {
         return reply;
     }
     case 14: {
-        wire::Rejoin rejoin{rig.settings.job, in.byte(), in.byte() % 4, {}, {}, {}};
+        wire::Rejoin rejoin{job, in.byte(), in.byte() % 4, {}, {}, {}};
         if (group % 2) rejoin.gone.push_back(some_gone(in));
         return rejoin;
     }
@@ -229,7 +229,8 @@ void act(Rig &rig, fuzz::Input &in) {
         const Link link = rig.some_link(in.byte());
         wire::Message message;
         if (step == Step::likely) {
-            if (wire::decode(wire::encode(likely(rig, in)), message) != DTRAIN_OK) return;
+            if (wire::decode(wire::encode(likely(rig.settings.job, in)), message) != DTRAIN_OK)
+                return;
         } else if (wire::decode(in.bytes(in.take<uint16_t>() % 1024), message) != DTRAIN_OK) {
             return;
         }
@@ -273,6 +274,10 @@ void act(Rig &rig, fuzz::Input &in) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
     const uint8_t kind = in.byte();
+    if (kind >= 128) {
+        fuzz::SimulatedJob(in, likely).run();
+        return 0;
+    }
     Rig rig((kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
     for (int steps = 0; !in.empty() && steps < 200; steps++) act(rig, in);
     return 0;
@@ -290,7 +295,7 @@ std::vector<Bytes> fuzz::seeds() {
         joining.byte(uint8_t(1 | elastic));
         for (uint8_t member = 1; member < 4; member++) {
             joining.byte(uint8_t(Step::accepted)).byte(member);
-            say(joining, uint8_t(member - 1), 0, 0, {member, 0});
+            say(joining, uint8_t(member - 1), 0, 0, {member, 0, 0});
         }
         tick(joining);
         say(joining, 0, 0, 3, {1});
@@ -337,5 +342,64 @@ std::vector<Bytes> fuzz::seeds() {
     refused.byte(uint8_t(Step::dialled)).byte(0);
     say(refused, 0, 0, 5);
     out.push_back(refused);
+    const auto wait = [&](Made &made, int times) {
+        while (times-- > 0) tick(made, 255); // 2.5 s
+    };
+    const auto accept = [](Made &made, uint8_t member) {
+        made.byte(uint8_t(Step::accepted)).byte(member);
+    };
+    for (const uint8_t odd : {0, 1, 2, 3, 9}) { // refused ones, while the others do not come
+        Made joining;
+        joining.byte(1);
+        accept(joining, 1);
+        say(joining, 0, 0, 0, {1, 0, 0});
+        accept(joining, 2);
+        if (odd == 9)
+            say(joining, 1, 0, 0, {242, 0, 7, 0}); // other numbers of processes
+        else
+            say(joining, 1, 0, 0, {uint8_t(odd == 0 ? 3 : 2), 0, odd});
+        accept(joining, 1);
+        say(joining, 1, 0, 0, {1, 0, 0}); // a number twice
+        joining.byte(uint8_t(Step::turned_away)).byte(3).byte(uint8_t(Step::turned_away)).byte(0);
+        accept(joining, 3);
+        say(joining, 1, 0, 3, {1}); // not a request to join
+        accept(joining, 3);         // nothing at all
+        wait(joining, 5);
+        out.push_back(joining);
+    }
+    for (const uint8_t kind : {2, 4, 5, 14, 16}) { // said by a member of a job that runs
+        Made running;
+        running.byte(1);
+        for (uint8_t member = 1; member < 4; member++) {
+            accept(running, member);
+            say(running, uint8_t(member - 1), 0, 0, {member, 0, 0});
+        }
+        say(running, 0, 1, kind, {1, 0, 0, 0});
+        accept(running, 1);
+        say(running, 2, 0, 0, {1, 0, 0});
+        accept(running, 2);
+        say(running, 3, 1, 14, {1, 2, 1, 0, 0, 0, 0});
+        wait(running, 3);
+        out.push_back(running);
+    }
+    for (const uint8_t how : {1, 2, 4, 6, 255}) { // a member that looks for another coordinator
+        Made seeking;
+        seeking.byte(0).byte(uint8_t(Step::dialled)).byte(0);
+        say(seeking, 0, 3, 2, {0});
+        seeking.byte(uint8_t(Step::closed)).byte(0).byte(how == 6 ? 0 : 1);
+        for (int i = 0; i < 4; i++) {
+            if (how == 255)
+                seeking.byte(uint8_t(Step::dialled)).byte(0);
+            else
+                seeking.byte(uint8_t(Step::dial_failed)).byte(how);
+            tick(seeking);
+            if (how == 255) wait(seeking, 1);
+        }
+        accept(seeking, 3);
+        say(seeking, 0, 1, 14, {1, 3, 1, 0, 0, 0, 0});
+        wait(seeking, 4);
+        out.push_back(seeking);
+    }
+    fuzz::add_simulated(out);
     return out;
 }
