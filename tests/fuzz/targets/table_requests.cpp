@@ -3,126 +3,18 @@
 //
 // Input: the memory limit and what the server has, then steps. A request's payload has the size
 // that its header needs, unless the step says otherwise; so the input gets behind the first check.
-#include "tests/fuzz/memory_file.h"
-#include "tests/fuzz/table_functions.h"
-#include "tests/fuzz/table_tables.h"
+#include "tests/fuzz/table_server.h"
 
-#include "device/kernels.h"
 #include "ps/node/pack.h"
-#include "ps/server/server.h"
 #include "ps/storage/shard_image.h"
-#include "ps/table/table_wire.h"
-
-#include <deque>
-#include <sys/stat.h>
 
 using namespace dtrain;
 using namespace dtrain::ps;
-using fuzz::Bytes;
+using namespace dtrain::fuzz;
 
 namespace {
 
-enum class Act : uint8_t { create, create_raw, request, raw, pack, archived, leave, lose, count };
-constexpr uint32_t workers = 2;
-constexpr uint64_t least_limit = 64 << 10;
-constexpr size_t most_kept_answers = 40;
-enum Has : uint8_t {
-    restricted = 1,
-    no_archive = 2,
-    other_server = 4,
-    slow_workers = 8,
-    heritage = 16
-};
-
-// Tables "t*" need a token, of which the input knows the proof by chance only.
-const Access &lists() {
-    static const Access *const all = [] {
-        static fuzz::MemoryFile file;
-        const std::string_view text = "t* pull a-token-of-some-length\n";
-        FUZZ_REQUIRE(fchmod(file.fd(), 0600) == 0);
-        file.assign(reinterpret_cast<const uint8_t *>(text.data()), text.size());
-        auto *access = new Access;
-        FUZZ_REQUIRE(Access::read(file.path(), *access) == DTRAIN_OK);
-        return access;
-    }();
-    return *all;
-}
-
-// Files that are read and written some time later, or not at all.
-struct Shelf final : Archive {
-    Status start(std::unique_ptr<ArchiveJob> job) override {
-        if (jobs.size() >= 4) return fail(DTRAIN_ERR_LIMIT, "the disk is busy");
-        jobs.push_back(std::move(job));
-        return DTRAIN_OK;
-    }
-    std::deque<std::unique_ptr<ArchiveJob>> jobs;
-};
-
-struct Rig {
-    Rig(uint64_t bytes, uint8_t what)
-        : limit(bytes), has(what), server({.index = 0,
-                                           .servers = what & other_server ? 2u : 1u,
-                                           .workers = workers,
-                                           .memory_limit = bytes,
-                                           .archive = what & no_archive ? nullptr : &shelf,
-                                           .functions = &fuzz::table_functions(),
-                                           .peer_limit = 64 << 10,
-                                           .access = what & restricted ? &lists() : nullptr}) {}
-
-    // The server keeps no pointer to the payload, so it is freed at once.
-    void say(uint32_t worker, const RequestHeader &header, const Bytes &payload) {
-        std::unique_ptr<uint8_t[]> exact; // aligned; of exactly its size
-        const void *at = nullptr;
-        if (!payload.empty()) {
-            exact.reset(new uint8_t[payload.size()]);
-            std::copy(payload.begin(), payload.end(), exact.get());
-            at = exact.get();
-        }
-        server.on_request(worker, header, at, payload.size(), out);
-        check();
-    }
-    void check() {
-        for (const Response &response : out) {
-            const ResponseHeader &header = response.header;
-            FUZZ_REQUIRE(response.worker < workers && uint16_t(header.reason) <= last_reason);
-            FUZZ_REQUIRE(header.magic == protocol_magic && header.reserved == 0);
-            char text[max_told + 1];
-            if (is_failure(header.reason))
-                describe(header.reason, header.numbers, response.worker, text, sizeof text);
-            // Every byte of it can be read.
-            const auto *bytes = static_cast<const uint8_t *>(response.payload);
-            volatile uint8_t last = 0;
-            for (uint64_t i = 0; i < response.bytes; i++) last = bytes[i];
-            (void)last;
-        }
-        // Workers that are slow to take their answers make the server hold them.
-        for (Response &response : out)
-            if (has & slow_workers) kept.push_back(std::move(response));
-        while (kept.size() > most_kept_answers) kept.pop_front();
-        out.clear();
-        FUZZ_REQUIRE(server.memory_used() <= limit);
-    }
-
-    const uint64_t limit;
-    const uint8_t has;
-    Shelf shelf;
-    Server server;
-    Responses out;
-    std::deque<Response> kept;
-    TableParams params[4]; // by table number
-    uint64_t next[workers][4]{};
-};
-
-uint64_t payload_size(const TableParams &params, const RequestHeader &header) {
-    const uint64_t count = header.count % 4096;
-    if (!has_trait(header.kind, Trait::sends)) return 0;
-    const bool rows = has_trait(header.kind, Trait::rows);
-    const uint64_t keys = rows ? count * sizeof(uint64_t) : 0;
-    if (rows && !has_trait(header.kind, Trait::carries)) return keys;
-    const uint64_t numbers = rows ? count * params.dim : count;
-    const bool state = has_trait(header.kind, Trait::state);
-    return keys + numbers * device::dtype_size(state ? params.dtype : wire_dtype_of(params));
-}
+using Rig = fuzz::TableServer;
 
 // As the thread does that has the disk.
 void run(ArchiveJob &job, uint8_t how, Server &server) {
@@ -143,7 +35,7 @@ void run(ArchiveJob &job, uint8_t how, Server &server) {
     job.lent = job.image->lend();
 }
 
-RequestHeader some_header(Rig &rig, fuzz::Input &in) {
+RequestHeader some_header(Rig &rig, Input &in) {
     RequestHeader header;
     header.kind = RequestKind(1 + in.byte() % last_request_kind);
     const uint8_t where = in.byte();
@@ -163,16 +55,17 @@ RequestHeader some_header(Rig &rig, fuzz::Input &in) {
     return header;
 }
 
-void act(Rig &rig, fuzz::Input &in) {
+void act(Rig &rig, Input &in) {
     switch (Act(in.byte() % uint8_t(Act::count))) {
     case Act::create: {
         RequestHeader header;
         const uint8_t where = in.byte(), kind = in.byte();
         header.worker = where % workers;
         header.table = where / workers % 4;
-        rig.params[header.table] = fuzz::table_of(kind);
-        const std::string payload = encode_table(rig.params[header.table], "t");
-        return rig.say(header.worker, header, fuzz::bytes_of(payload));
+        rig.params[header.table] = table_of(kind);
+        const std::string proofs = rig.has & restricted ? proofs_of(header.worker) : "";
+        const std::string payload = encode_table(rig.params[header.table], "t", proofs);
+        return rig.say(header.worker, header, bytes_of(payload));
     }
     case Act::create_raw: {
         RequestHeader header;
@@ -236,7 +129,7 @@ void act(Rig &rig, fuzz::Input &in) {
 } // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fuzz::Input in(data, size);
+    Input in(data, size);
     const uint64_t limit = least_limit + 256 * in.byte();
     const uint8_t has = in.byte();
     Rig rig(limit, has);
@@ -257,8 +150,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 namespace {
 
 // A request of `seeds`, whose payload has the size that is due.
-void ask(fuzz::Made &made, RequestKind what, uint8_t worker, uint8_t flags, uint8_t count,
-         uint8_t clock, uint8_t pushes = 0, uint64_t argument = 0) {
+void ask(Made &made, RequestKind what, uint8_t worker, uint8_t flags, uint8_t count, uint8_t clock,
+         uint8_t pushes = 0, uint64_t argument = 0) {
     made.byte(uint8_t(Act::request)).byte(uint8_t(uint8_t(what) - 1)).byte(worker);
     made.byte(flags).byte(0).byte(count).byte(clock).byte(pushes);
     if (argument < 240)
@@ -268,16 +161,16 @@ void ask(fuzz::Made &made, RequestKind what, uint8_t worker, uint8_t flags, uint
     made.byte(2).byte(1).byte(2).byte(0);
 }
 
-void create(fuzz::Made &made, uint8_t kind) {
+void create(Made &made, uint8_t kind) {
     for (uint8_t worker = 0; worker < workers; worker++)
         made.byte(uint8_t(Act::create)).byte(worker).byte(kind);
 }
 
 // Every kind of request, in the mode that the table has.
 Bytes whole_life(uint8_t kind) {
-    const TableParams params = fuzz::table_of(kind);
+    const TableParams params = table_of(kind);
     const bool rows = is_sparse(params);
-    fuzz::Made made;
+    Made made;
     made.byte(8).byte(0);
     create(made, kind);
     if (rows) ask(made, RequestKind::keep_rows, 0, 0, 2, 0, 0, 1);
@@ -308,10 +201,50 @@ Bytes whole_life(uint8_t kind) {
     return made;
 }
 
+// Requests that must wait for the other worker, which comes later or is lost; each is repeated.
+Bytes waiting(uint8_t kind, bool loses, uint8_t has) {
+    const bool rows = is_sparse(table_of(kind));
+    const RequestKind push = rows ? RequestKind::push_rows : RequestKind::push,
+                      pull = rows ? RequestKind::pull_rows : RequestKind::pull;
+    Made made;
+    made.byte(8).byte(has);
+    create(made, kind);
+    const auto twice = [&](RequestKind what, uint8_t flags, uint8_t clock, uint8_t number,
+                           uint64_t argument) {
+        const uint8_t count = what == push || what == pull ? 2 : 0;
+        ask(made, what, 0, flags, count, clock, number, argument);
+        made.byte(uint8_t(Act::request)).byte(uint8_t(uint8_t(what) - 1)).byte(192).byte(20);
+        made.byte(flags).byte(0).byte(count).byte(clock).byte(number);
+        argument < 240 ? made.byte(uint8_t(argument)) : made.byte(240).put(argument);
+        made.byte(2).byte(1).byte(2).byte(0);
+    };
+    twice(push, begins_push, 0, 0, 0);
+    twice(RequestKind::clock, weighted, 0, 1, std::bit_cast<uint64_t>(0.5));
+    twice(pull, 0, 1, 0, 9); // at least nine updates
+    twice(push, begins_push, 5, 0, 0);
+    twice(RequestKind::clock, weighted, 1, 0, std::bit_cast<uint64_t>(-1.0));
+    twice(RequestKind::clock, 0, 2, 0, 0);
+    twice(RequestKind::set_rate, 0, 3, 0, std::bit_cast<uint64_t>(0.5));
+    twice(RequestKind::save, 0, 2, 0, 7);
+    twice(RequestKind::wait_ready, 0, 0, 0, 0);
+    if (rows) twice(RequestKind::keep_rows, 0, 3, 0, 1);
+    ask(made, RequestKind::cancel, 0, counted_push, 0, 3);
+    if (loses) made.byte(uint8_t(Act::lose)).byte(1);
+    for (uint8_t clock = 0; clock < 3 && !loses; clock++) {
+        ask(made, push, 1, begins_push, 2, clock);
+        ask(made, RequestKind::clock, 1, 0, 0, clock, 1);
+    }
+    if (!loses) ask(made, RequestKind::set_ready, 1, 0, 0, 0);
+    twice(pull, 0, 1, 0, 0);
+    twice(push, begins_push, 0, 0, 0);
+    made.byte(uint8_t(Act::leave)).byte(0);
+    return made;
+}
+
 // From the table's mode to another one; one worker may refuse, be lost, or have heard of it.
 Bytes change_of_mode(uint8_t kind, const TableParams &to, uint64_t first, bool loses) {
     const uint64_t bits = mode_bits(to);
-    fuzz::Made made;
+    Made made;
     made.byte(8).byte(0);
     create(made, kind);
     for (uint8_t worker = 0; worker < workers; worker++)
@@ -338,6 +271,9 @@ std::vector<Bytes> fuzz::seeds() {
             out.push_back(change_of_mode(kind, table_of(to), 0, false));
             out.push_back(change_of_mode(kind, table_of(to), to == 0 ? mode_refused : 0, true));
         }
+    for (const uint8_t kind : {2, 3, 4, 5, 7, 13})
+        for (const bool loses : {false, true}) out.push_back(waiting(kind, loses, 0));
+    out.push_back(waiting(6, false, restricted));
     for (const uint8_t has : {restricted, no_archive, other_server, slow_workers, heritage})
         for (const uint8_t kind : {2, 6}) {
             Bytes made = whole_life(kind);
