@@ -42,14 +42,20 @@ static char *trim(char *line) {
     return length > 1 && line[0] == '{' && line[length - 1] == '}' ? line : NULL;
 }
 
+/* The number in the line that tells the clock's offset; NULL: it is another line. */
+static const char *offset_in(const char *line) {
+    const char *offset = value_of(line, "\"name\":\"dtrain_wall_offset\"");
+    return offset != NULL ? value_of(offset, "\"ns\":") : NULL;
+}
+
 /* Reads the host and clock from a line, if it has them; *shift_ns is what to add to the file's
  * times. Returns 0, or -1: no clock differs so much. */
 static int learn(const char *line, reference_t *first, reference_t *own, int64_t *shift_ns) {
     const char *host = value_of(line, "\"name\":\"dtrain_host\"");
-    const char *offset = value_of(line, "\"name\":\"dtrain_wall_offset\"");
+    const char *offset = offset_in(line);
     if (host != NULL && (host = value_of(host, "\"host\":")) != NULL)
         snprintf(own->host, sizeof own->host, "%s", host);
-    if (offset == NULL || (offset = value_of(offset, "\"ns\":")) == NULL) return 0;
+    if (offset == NULL) return 0;
     own->wall_offset_ns = strtoll(offset, NULL, 10);
     own->known = 1;
     if (!first->known) *first = *own;
@@ -67,15 +73,26 @@ static int read_time(const char *text, int64_t *ns, char **end) {
     return 0;
 }
 
+/* The offset is the first file's from now on, so that the result can be merged again. */
+static void print_offset(FILE *out, const char *line, const char *offset, int64_t first_ns) {
+    char *end;
+    (void)strtoll(offset, &end, 10);
+    fprintf(out, "%.*s%" PRId64 "%s", (int)(offset - line), line, first_ns, end);
+}
+
 /* Returns 0, or -1: the event's time is out of range. */
-static int print_moved(FILE *out, const char *line, int64_t shift_ns) {
-    const char *time = value_of(line, ",\"ts\":");
-    if (shift_ns == 0 || time == NULL) {
+static int print_moved(FILE *out, const char *line, const reference_t *first, int64_t shift_ns) {
+    const char *time = value_of(line, ",\"ts\":"), *offset = offset_in(line);
+    int64_t ns;
+    char *end;
+    if (shift_ns == 0 || (time == NULL && offset == NULL)) {
         fputs(line, out);
         return 0;
     }
-    int64_t ns;
-    char *end;
+    if (offset != NULL) {
+        print_offset(out, line, offset, first->wall_offset_ns);
+        return 0;
+    }
     if (read_time(time, &ns, &end) != 0 || __builtin_add_overflow(ns, shift_ns, &ns)) return -1;
     const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     fprintf(out, "%.*s%s%" PRIu64 ".%03d%s", (int)(time - line), line, ns < 0 ? "-" : "",
@@ -109,7 +126,8 @@ static int merge_file(FILE *out, const char *path, reference_t *first, long *eve
             continue;
         }
         if ((*events)++ > 0) fputs(",\n", out);
-        if (learn(line, first, &own, &shift_ns) != 0 || print_moved(out, line, shift_ns) != 0)
+        if (learn(line, first, &own, &shift_ns) != 0 ||
+            print_moved(out, line, first, shift_ns) != 0)
             result = unusable(path, number, "a time out of range");
     }
     if (ferror(in)) result = unusable(path, number, "cannot read further");

@@ -204,8 +204,8 @@ class SimulatedJob {
     Input &in_;
     const Lie lie_;
     const uint8_t shape_;
+    std::deque<TagIds> tags_; // by node; attempts that are on their way refer to them
     simulation::Network net_;
-    std::deque<TagIds> tags_; // by node
     std::map<std::pair<int, uint32_t>, std::shared_ptr<GroupAttempt>> attempts_;
     std::optional<wire::Message> said_; // what a node is about to say instead
     int liar_ = -1, door_ = 0;

@@ -202,6 +202,9 @@ class Merging(unittest.TestCase):
         for found, wanted in zip(times, [5.125, 6.5, 10.25 + 2.001, 11 + 2.001]):
             self.assertAlmostEqual(found, wanted)
         self.assertEqual(len(times), 4)
+        again = self.folder / "again.json"
+        self.assertEqual(merge(again, out).returncode, 0)
+        self.assertEqual(again.read_text(), out.read_text())
 
     def test_a_host_that_is_behind(self):  # by more than the first one has run
         out = self.folder / "out.json"

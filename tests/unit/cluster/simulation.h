@@ -49,6 +49,12 @@ class Network {
             add(s, int(m));
         }
     }
+    // What is on its way refers to its wire, and lies there.
+    ~Network() {
+        for (auto &[id, c] : wires_)
+            for (End &end : c->end) end.ahead.clear();
+    }
+    Network(const Network &) = delete;
     // Another node of the process, or the first of one with that number. Returns its number.
     int add(const Settings &settings, int process) {
         hosts_.emplace_back().settings = settings;
