@@ -1,7 +1,8 @@
 // Timelines of ranks, as dtrain-trace reads them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: the first file, a zero byte, the second one; a line "[" is put in front of each.
+// Input: the first file, a zero byte, the second one; a line "[" and a host are put in front of
+// each, as every timeline has them.
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/quiet.h"
 
@@ -29,10 +30,13 @@ int merge(std::initializer_list<std::string> files) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static fuzz::MemoryFile first, second, out, again;
     const uint8_t *zero = std::find(data, data + size, 0);
-    const auto whole = [](const uint8_t *from, const uint8_t *to) -> Bytes {
-        return fuzz::Made().all(std::string_view("[\n")).all(std::span(from, to));
+    const auto whole = [](const char *host, const uint8_t *from, const uint8_t *to) -> Bytes {
+        const std::string begin =
+            std::string("[\n{\"name\":\"dtrain_host\",\"args\":{\"host\":\"") + host + "\"}},\n";
+        return fuzz::Made().all(begin).all(std::span(from, to));
     };
-    const Bytes one = whole(data, zero), two = whole(std::min(zero + 1, data + size), data + size);
+    const Bytes one = whole("a", data, zero),
+                two = whole("b", std::min(zero + 1, data + size), data + size);
     first.assign(one.data(), one.size());
     second.assign(two.data(), two.size());
     const fuzz::Quiet quiet;
