@@ -42,33 +42,62 @@ static char *trim(char *line) {
     return length > 1 && line[0] == '{' && line[length - 1] == '}' ? line : NULL;
 }
 
-/* Reads the host and clock from a line, if it has them; *shift_ns is what to add to the file's
- * times. */
-static void learn(const char *line, reference_t *first, reference_t *own, int64_t *shift_ns) {
-    const char *host = value_of(line, "\"name\":\"dtrain_host\"");
+/* The number in the line that tells the clock's offset; NULL: it is another line. */
+static const char *offset_in(const char *line) {
     const char *offset = value_of(line, "\"name\":\"dtrain_wall_offset\"");
+    return offset != NULL ? value_of(offset, "\"ns\":") : NULL;
+}
+
+/* Reads the host and clock from a line, if it has them; *shift_ns is what to add to the file's
+ * times. Returns 0, or -1: no clock differs so much. */
+static int learn(const char *line, reference_t *first, reference_t *own, int64_t *shift_ns) {
+    const char *host = value_of(line, "\"name\":\"dtrain_host\"");
+    const char *offset = offset_in(line);
     if (host != NULL && (host = value_of(host, "\"host\":")) != NULL)
         snprintf(own->host, sizeof own->host, "%s", host);
-    if (offset == NULL || (offset = value_of(offset, "\"ns\":")) == NULL) return;
+    if (offset == NULL) return 0;
     own->wall_offset_ns = strtoll(offset, NULL, 10);
     own->known = 1;
     if (!first->known) *first = *own;
-    if (strcmp(first->host, own->host) != 0)
-        *shift_ns = own->wall_offset_ns - first->wall_offset_ns;
+    if (strcmp(first->host, own->host) == 0) return 0;
+    return __builtin_sub_overflow(own->wall_offset_ns, first->wall_offset_ns, shift_ns) ? -1 : 0;
 }
 
-static void print_moved(FILE *out, const char *line, int64_t shift_ns) {
-    const char *time = value_of(line, ",\"ts\":");
-    if (shift_ns == 0 || time == NULL) {
-        fputs(line, out);
-        return;
-    }
+/* Reads microseconds with three digits behind the point. Returns 0, or -1: it is no such time. */
+static int read_time(const char *text, int64_t *ns, char **end) {
+    const int sign = *text == '-' ? -1 : 1;
+    if (__builtin_mul_overflow((int64_t)strtoll(text, end, 10), 1000, ns)) return -1;
+    if (**end == '.') ++*end;
+    for (int unit = 100 * sign; **end >= '0' && **end <= '9'; ++*end, unit /= 10)
+        if (__builtin_add_overflow(*ns, (**end - '0') * unit, ns)) return -1;
+    return 0;
+}
+
+/* The offset is the first file's from now on, so that the result can be merged again. */
+static void print_offset(FILE *out, const char *line, const char *offset, int64_t first_ns) {
     char *end;
-    int64_t ns = strtoll(time, &end, 10) * 1000 + shift_ns;
-    if (*end == '.') end++;
-    for (int unit = 100; *end >= '0' && *end <= '9'; end++, unit /= 10) ns += (*end - '0') * unit;
-    fprintf(out, "%.*s%" PRId64 ".%03d%s", (int)(time - line), line, ns / 1000, (int)(ns % 1000),
-            end);
+    (void)strtoll(offset, &end, 10);
+    fprintf(out, "%.*s%" PRId64 "%s", (int)(offset - line), line, first_ns, end);
+}
+
+/* Returns 0, or -1: the event's time is out of range. */
+static int print_moved(FILE *out, const char *line, const reference_t *first, int64_t shift_ns) {
+    const char *time = value_of(line, ",\"ts\":"), *offset = offset_in(line);
+    int64_t ns;
+    char *end;
+    if (shift_ns == 0 || (time == NULL && offset == NULL)) {
+        fputs(line, out);
+        return 0;
+    }
+    if (offset != NULL) {
+        print_offset(out, line, offset, first->wall_offset_ns);
+        return 0;
+    }
+    if (read_time(time, &ns, &end) != 0 || __builtin_add_overflow(ns, shift_ns, &ns)) return -1;
+    const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    fprintf(out, "%.*s%s%" PRIu64 ".%03d%s", (int)(time - line), line, ns < 0 ? "-" : "",
+            size / 1000, (int)(size % 1000), end);
+    return 0;
 }
 
 static int merge_file(FILE *out, const char *path, reference_t *first, long *events) {
@@ -96,9 +125,10 @@ static int merge_file(FILE *out, const char *path, reference_t *first, long *eve
             if (last != EOF) result = unusable(path, number, "not an event");
             continue;
         }
-        learn(line, first, &own, &shift_ns);
         if ((*events)++ > 0) fputs(",\n", out);
-        print_moved(out, line, shift_ns);
+        if (learn(line, first, &own, &shift_ns) != 0 ||
+            print_moved(out, line, first, shift_ns) != 0)
+            result = unusable(path, number, "a time out of range");
     }
     if (ferror(in)) result = unusable(path, number, "cannot read further");
     free(line);
@@ -115,7 +145,7 @@ static int merge(const char *to, char **from) {
         fputs("[\n", out);
         for (; result == 0 && *from != NULL; from++)
             result = merge_file(out, *from, &first, &events);
-        fputs("\n]\n", out);
+        fputs(events > 0 ? "\n]\n" : "]\n", out);
         if (result != 0) {
             fclose(out);
             remove(to);

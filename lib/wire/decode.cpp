@@ -34,9 +34,16 @@ class Reader {
             out.begin(), out.end(), [](char c) { return c < 32 || c == 127; }, '?');
         return out;
     }
+    // The verifier looks at the place of a list's length, not at those of its elements. That of an
+    // empty list may be anywhere.
+    template <class T> void aligned(const flatbuffers::Vector<T> *v, size_t unit) {
+        const bool empty = v == nullptr || v->size() == 0;
+        check(empty || reinterpret_cast<uintptr_t>(v->Data()) % unit == 0, "structure");
+    }
     template <class T>
     std::vector<T> numbers(const flatbuffers::Vector<T> *v, size_t most, const char *what) {
         check(v == nullptr || v->size() <= most, what);
+        aligned(v, alignof(T));
         if (v != nullptr) spend(v->size() * sizeof(T));
         if (v == nullptr || error != nullptr) return {};
         return {v->begin(), v->end()};
@@ -158,6 +165,7 @@ Message unpack(Reader &r, const fb::GroupFailed &t) {
 Message unpack(Reader &r, const fb::Calls &t) {
     Calls m{t.group(), r.members(t.members()), t.stalled(), {}, t.stuck()};
     r.check(t.calls() == nullptr || t.calls()->size() <= max_calls, "list of calls");
+    r.aligned(t.calls(), alignof(fb::Call));
     if (t.calls() == nullptr || r.error != nullptr) return m;
     for (const fb::Call *c : *t.calls()) {
         r.check(m.calls.empty() || m.calls.back().seq < c->seq(), "order of calls");
@@ -177,6 +185,7 @@ Message unpack(Reader &r, const fb::Relay &t) {
 TagSet unpack_tags(Reader &r, const flatbuffers::Vector<uint64_t> *v) {
     TagSet tags{};
     r.check(v != nullptr && v->size() == tags.size(), "set of tags");
+    r.aligned(v, alignof(uint64_t));
     if (r.error == nullptr) std::copy(v->begin(), v->end(), tags.begin());
     return tags;
 }

@@ -190,7 +190,7 @@ bool Welcome::decode(const uint8_t *bytes, size_t length) {
     status = Status(code);
     make_printable(text);
     make_printable(who);
-    return good && number <= INT32_MAX;
+    return good && number <= INT32_MAX && status <= DTRAIN_OK && status >= DTRAIN_ERR_INTERNAL;
 }
 
 Bytes encode_ready(uint32_t number) { return Writer().number(number).take(); }

@@ -50,7 +50,7 @@ class Input {
         static_assert(std::is_trivially_copyable_v<T>);
         T value{};
         const size_t size = std::min(sizeof value, rest_.size());
-        std::memcpy(static_cast<void *>(&value), rest_.data(), size);
+        if (size > 0) std::memcpy(static_cast<void *>(&value), rest_.data(), size);
         rest_ = rest_.subspan(size);
         return value;
     }

@@ -17,7 +17,13 @@ class MemoryFile {
     ~MemoryFile() { close(fd_); }
     MemoryFile(const MemoryFile &) = delete;
 
+    int fd() const { return fd_; }
     const std::string &path() const { return path_; }
+    Bytes content() const { // as others have written it
+        Bytes bytes(size_t(lseek(fd_, 0, SEEK_END)));
+        FUZZ_REQUIRE(pread(fd_, bytes.data(), bytes.size(), 0) == ssize_t(bytes.size()));
+        return bytes;
+    }
     void assign(const uint8_t *data, size_t size) {
         FUZZ_REQUIRE(ftruncate(fd_, 0) == 0 && pwrite(fd_, data, size, 0) == ssize_t(size));
     }

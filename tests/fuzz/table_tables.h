@@ -5,7 +5,7 @@
 
 namespace dtrain::fuzz {
 
-inline constexpr uint8_t table_kinds = 12;
+inline constexpr uint8_t table_kinds = 16;
 
 inline ps::TableParams table_of(uint8_t kind) {
     ps::TableParams params;
@@ -28,6 +28,15 @@ inline ps::TableParams table_of(uint8_t kind) {
     case 9: params.wire_dtype = DTRAIN_F16, params.not_finite = DTRAIN_NOT_FINITE_REFUSE; break;
     case 10: params.storage_dtype = DTRAIN_I8, params.row_length = 5; break;
     case 11: params.dtype = DTRAIN_I64; break;
+    case 12: params.rule = DTRAIN_RULE_FUNCTION, params.function = "add"; break;
+    case 13:
+        params.length = 0, params.dim = 2, params.consistency = DTRAIN_BSP;
+        params.rule = DTRAIN_RULE_FUNCTION, params.function = "add";
+        break;
+    case 14:
+        params.rule = DTRAIN_RULE_FUNCTION, params.function = "keeps", params.row_length = 5;
+        break;
+    case 15: params.rule = DTRAIN_RULE_FUNCTION, params.function = "none"; break;
     default: break;
     }
     return params;

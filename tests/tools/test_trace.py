@@ -202,6 +202,21 @@ class Merging(unittest.TestCase):
         for found, wanted in zip(times, [5.125, 6.5, 10.25 + 2.001, 11 + 2.001]):
             self.assertAlmostEqual(found, wanted)
         self.assertEqual(len(times), 4)
+        again = self.folder / "again.json"
+        self.assertEqual(merge(again, out).returncode, 0)
+        self.assertEqual(again.read_text(), out.read_text())
+
+    def test_a_host_that_is_behind(self):  # by more than the first one has run
+        out = self.folder / "out.json"
+        result = merge(out, self.timeline(0, "a", 1000000), self.timeline(1, "b", 2250, self.event(5.25)))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertAlmostEqual(json.loads(out.read_text())[-1]["ts"], 5.25 - 997.75)
+
+    def test_times_that_are_none(self):
+        late = self.timeline(1, "b", 5, self.event(9223372036854775807))
+        result = merge(self.folder / "out.json", self.timeline(0, "a", 1), late)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("1.json, line 4: a time out of range", result.stderr)
 
     def test_what_is_no_timeline(self):
         bad = self.folder / "bad"
@@ -214,6 +229,8 @@ class Merging(unittest.TestCase):
             if why is not None:
                 self.assertIn(why, result.stderr)
                 self.assertFalse(out.exists())
+        bad.write_text("")
+        self.assertEqual((merge(out, bad).returncode, merge(self.folder / "again.json", out).returncode), (0, 0))
         self.assertIn("No such file", merge(out, self.folder / "none").stderr)
         self.assertEqual(merge(out).returncode, 2)
 

@@ -154,6 +154,9 @@ Status Endpoint::start_ask(const Name &id, WindowShape shape) {
 }
 
 Status Endpoint::on_window(const WindowGive &give, Fd &passed) {
+    const bool known = give.status == DTRAIN_OK || give.status == DTRAIN_ERR_NOT_FOUND ||
+                       give.status == DTRAIN_ERR_MISMATCH;
+    if (!known) return DTRAIN_ERR_TRANSPORT;
     for (Ask *ask = asks_.front(); ask != nullptr; ask = asks_.next(ask))
         if (ask->id == give.id && !ask->answered) {
             ask->fd = std::move(passed);

@@ -75,8 +75,8 @@ Status gather(Communicator &comm, int64_t deadline_ns, Status status, const std:
                        deadline_ns);
     uint64_t begin = 0;
     for (size_t r = 0; r < heads.size(); begin += counts[r++])
-        all.push_back(
-            {std::min(heads[r].status, Status{DTRAIN_OK}), texts.substr(begin, counts[r])});
+        all.push_back({std::clamp(heads[r].status, Status{DTRAIN_ERR_INTERNAL}, Status{DTRAIN_OK}),
+                       texts.substr(begin, counts[r])});
     return s;
 }
 

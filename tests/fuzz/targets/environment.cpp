@@ -1,7 +1,8 @@
 // The variables of launchers, operators and clouds, from which a process learns its place.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: numbers of variables (below) with values, each up to a line's end.
+// Input: what the program asks for, then numbers of variables (below) with values, each up to a
+// line's end.
 #include "tests/fuzz/fuzz.h"
 
 #include "cluster/environment/environment.h"
@@ -100,6 +101,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
     std::map<std::string, std::string> values;
     const uint8_t role = in.byte();
+    IdentityRequest request;
+    request.role = role % 2 ? Role::server : Role::worker;
+    request.elastic = role / 2 % 2 != 0;
+    request.newcomer = role / 4 % 4 == 3;
+    if (role & 16) { // the program says itself how many there are
+        request.size = int32_t(in.take<int16_t>());
+        request.servers = int8_t(in.byte());
+        request.index = int8_t(in.byte());
+    }
+    if (role & 32) request.rendezvous = role & 64 ? "env" : "tcp://a:1";
     while (!in.empty()) {
         const char *name = variables[in.byte() % std::size(variables)];
         values[name] = in.line();
@@ -108,10 +119,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const auto at = values.find(name);
         return at == values.end() ? nullptr : at->second.c_str();
     };
-    IdentityRequest request;
-    request.role = role % 2 ? Role::server : Role::worker;
-    request.elastic = role / 2 % 2 != 0;
-    request.newcomer = role / 4 % 4 == 3;
     Identity identity;
     std::string evidence;
     if (find_identity(request, getenv, identity, in_a_service, &evidence) == DTRAIN_OK &&
@@ -177,7 +184,77 @@ std::vector<Bytes> fuzz::seeds() {
          {"DTRAIN_RENDEZVOUS", "file:///tmp/x"}},
         {{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"FLUX_TASK_RANK", "0"}},
     };
+    const auto tensorflow = [](const char *config) -> Values { return {{"TF_CONFIG", config}}; };
+    const Values bad[] = {
+        // and special cases
+        {{"RANK", "1"}, {"WORLD_SIZE", "1"}},
+        {{"RANK", "1"}},
+        {{"RANK", "1"}, {"WORLD_SIZE", "2"}},
+        {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "x"}},
+        {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", ""}, {"MASTER_PORT", "1"}},
+        {{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"DTRAIN_SERVERS", "1"}, {"DTRAIN_SIZE", "3"}},
+        {{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"DTRAIN_SERVERS", "3"}},
+        {{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "a"}},
+        {{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "a"}, {"DTRAIN_SIZE", "2"}},
+        {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"DTRAIN_SIZE", "2"}},
+        {{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "2"}},
+        {{"SM_HOSTS", "[\"a\"]"}, {"SM_CURRENT_HOST", "b"}},
+        {{"SM_HOSTS", "[1]"}, {"SM_CURRENT_HOST", "b"}},
+        {{"SM_HOSTS", "{}"}, {"SM_CURRENT_HOST", "b"}},
+        {{"AWS_BATCH_JOB_NUM_NODES", "3"},
+         {"AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"},
+         {"AWS_BATCH_JOB_NODE_INDEX", "1"}},
+        {{"AWS_BATCH_JOB_NUM_NODES", "3"}, {"AWS_BATCH_JOB_NODE_INDEX", "5"}},
+        {{"AWS_BATCH_JOB_NUM_NODES", "3"},
+         {"AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"},
+         {"AWS_BATCH_JOB_NODE_INDEX", "0"}},
+        {{"JOB_COMPLETION_INDEX", "2"}},
+        {{"JOB_COMPLETION_INDEX", "2"}, {"HOSTNAME", "other"}, {"DTRAIN_SIZE", "3"}},
+        {{"JOB_COMPLETION_INDEX", "7"}, {"HOSTNAME", "digits-7"}, {"DTRAIN_SIZE", "3"}},
+        {{"PET_NNODES", "2:4"}, {"PET_NODE_RANK", "1"}},
+        {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_NPROC_PER_NODE", "gpu"}},
+        {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_NPROC_PER_NODE", "2"}},
+        {{"NUM_PROCESSES", "2"}, {"PROCESS_ID", "3"}},
+        {{"NUM_PROCESSES", "2"}, {"PROCESS_ID", "1"}},
+        {{"DTRAIN_RANK", "new"}},
+        {{"DTRAIN_RANK", "0"}, {"DTRAIN_SIZE", "2"}},
+        {{"DTRAIN_RANK", "0"}},
+        {{"DTRAIN_ROLE", "boss"}, {"DTRAIN_RANK", "0"}, {"DTRAIN_SIZE", "1"}},
+        {{"DTRAIN_RANK", "9"}, {"DTRAIN_SIZE", "2"}, {"DTRAIN_RENDEZVOUS", "oob"}},
+        {{"DTRAIN_RANK", "1"}, {"DTRAIN_SIZE", "99999999"}},
+        tensorflow("{"),
+        tensorflow("[]"),
+        tensorflow(R"({"cluster":{"worker":["a:1"]},"task":{"type":"evaluator","index":0}})"),
+        tensorflow(R"({"cluster":{"chief":["a:1"],"worker":["b:2"],"ps":["c:3"]},)"
+                   R"("task":{"type":"ps","index":0}})"),
+        tensorflow(R"({"cluster":{"worker":{"0":"a:1","x":"b:2"}},)"
+                   R"("task":{"type":"worker","index":"0"}})"),
+        tensorflow(R"({"cluster":{"worker":["a:1",7]},"task":{"type":"worker","index":9}})"),
+        tensorflow(R"({"cluster":{"worker":["a"]},"task":{"type":"boss"}})"),
+        tensorflow(R"({"task":{"type":"worker","index":0}})"),
+    };
     std::vector<Bytes> out;
+    const Values given = {
+        {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}};
+    for (const uint8_t role : {16, 17, 16 | 32, 16 | 32 | 64, 32, 4 | 8, 2 | 4 | 8 | 32}) {
+        for (const auto &[workers, servers, index] :
+             {std::tuple{2, 0, 1}, {2, 0, 2}, {-1, 0, 0}, {5000, 0, 0}, {1, 1, 0}, {2, -1, 0}}) {
+            Made made;
+            made.byte(role);
+            if (role & 16) made.put(int16_t(workers)).byte(uint8_t(servers)).byte(uint8_t(index));
+            for (const auto &[name, value] : given)
+                made.byte(number_of(name)).all(std::string_view(value)).byte('\n');
+            out.push_back(made);
+            if (!(role & 16)) break;
+        }
+    }
+    for (const Values &values : bad) {
+        Made made;
+        made.byte(0);
+        for (const auto &[name, value] : values)
+            made.byte(number_of(name)).all(std::string_view(value)).byte('\n');
+        out.push_back(made);
+    }
     for (const Values &values : all) {
         Made made;
         made.byte(std::strstr(values[0].second, "server") ? 1 : 0);

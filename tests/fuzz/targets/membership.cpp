@@ -3,17 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Input: the kind of job, then steps. A Received carries a flatbuffer as it comes from a
-// connection, or a message of `likely` with a few fields from the input.
-#include "tests/fuzz/fuzz.h"
-
-#include "cluster/control/node.h"
-
-#include <set>
-#include <utility>
+// connection, or a message of `likely` with a few fields from the input. From 128 on, it is about
+// all processes of a simulated job, of which some may lie (simulated_job.h).
+#include "tests/fuzz/likely_message.h"
+#include "tests/fuzz/simulated_seeds.h"
 
 using namespace dtrain;
 using namespace dtrain::cluster;
 using fuzz::Bytes;
+using fuzz::likely;
+using fuzz::peer_of;
+using fuzz::some_members;
 
 namespace {
 
@@ -30,15 +30,6 @@ enum class Step : uint8_t {
     count
 };
 constexpr size_t most_actions = 100'000; // of one event
-
-wire::Peer peer_of(int32_t member, int32_t workers) {
-    wire::Peer peer;
-    peer.role = member < workers ? 0 : 1;
-    peer.index = member < workers ? member : member - workers;
-    peer.host = "host";
-    peer.listener = "10.0.0.1:" + std::to_string(7000 + member);
-    return peer;
-}
 
 struct Rig {
     Rig(bool coordinates, bool elastic, bool newcomer)
@@ -93,104 +84,6 @@ struct Rig {
     Link next_accepted = 2;
 };
 
-std::vector<int32_t> some_members(fuzz::Input &in) {
-    std::vector<int32_t> members;
-    for (uint8_t bits = in.byte(), m = 0; m < 5; m++)
-        if (bits & (1 << m)) members.push_back(m);
-    if (members.empty()) members.push_back(0);
-    return members;
-}
-
-wire::Gone some_gone(fuzz::Input &in) {
-    wire::Gone gone{in.byte(), in.byte() % 5, in.byte() % 2 == 1, "gone"};
-    gone.silent = in.byte() % 2 == 1;
-    gone.moved = in.byte() % 2 == 1;
-    return gone;
-}
-
-wire::Message likely(const Rig &rig, fuzz::Input &in) {
-    const uint64_t group = in.byte();
-    switch (in.byte() % std::variant_size_v<wire::Message>) {
-    case 0: {
-        wire::Join join;
-        join.workers = 3, join.servers = 1;
-        const uint8_t member = in.byte();
-        join.self = peer_of(member % 4, 3);
-        join.newcomer = member >= 128;
-        join.generation = in.byte() % 2;
-        if (member >= 240) join.workers = 1 + in.byte();
-        return join;
-    }
-    case 1: return wire::Waiting{group % 2 ? "waiting" : ""};
-    case 2: {
-        wire::Roster roster{rig.settings.job, 1, uint32_t(in.byte() % 4), 4, {}};
-        for (int32_t m = int32_t(roster.first); m < 4 && roster.members.size() < 1 + group % 4; m++)
-            roster.members.push_back(peer_of(m, 3));
-        if (group >= 200) roster.total = roster.first + 1 + in.byte();
-        return roster;
-    }
-    case 3: return wire::Heartbeat{in.byte()};
-    case 4: return wire::Leave{group % 2 == 1};
-    case 5: return wire::Over{group % 2 ? DTRAIN_ERR_BUSY : DTRAIN_ERR_PEER, "over"};
-    case 6: return some_gone(in);
-    case 7:
-        return wire::GroupFailed{group,    some_members(in),  DTRAIN_ERR_PEER,
-                                 "failed", in.byte() % 5 - 1, in.byte()};
-    case 8:
-        return wire::Calls{group,
-                           some_members(in),
-                           in.byte() % 2 == 1,
-                           {{1, 2, 0}, {2, in.byte(), 0}},
-                           in.byte() % 2 == 1};
-    case 9: return wire::CallsWanted{group};
-    case 10: return wire::RankBehind{group, in.byte() % 5, in.byte()};
-    case 11: return wire::Relay{in.byte() % 5, in.byte() % 5, in.byte(), in.bytes(8)};
-    case 12: {
-        wire::GroupRequest request;
-        request.group = group;
-        request.members = some_members(in);
-        request.used[0] = in.byte();
-        request.timeout_ns = in.byte() * ms;
-        request.serial = 1 + in.byte();
-        request.kind = wire::GroupKind(in.byte() % 2);
-        request.held = in.byte() % 3 - 1;
-        request.round = in.byte();
-        return request;
-    }
-    case 13: {
-        wire::GroupReply reply;
-        reply.group = group;
-        reply.members = some_members(in);
-        reply.serials.assign(reply.members.size(), 1 + in.byte() % 3);
-        reply.status = in.byte() % 2 ? DTRAIN_ERR_TIMEOUT : DTRAIN_OK;
-        reply.again = in.byte() % 2 == 1;
-        return reply;
-    }
-    case 14: {
-        wire::Rejoin rejoin{rig.settings.job, in.byte(), in.byte() % 4, {}, {}, {}};
-        if (group % 2) rejoin.gone.push_back(some_gone(in));
-        return rejoin;
-    }
-    case 15: return wire::Welcome{in.byte(), {some_gone(in)}};
-    case 16: return wire::Deposed{in.byte()};
-    case 17:
-        return wire::ReformRequest{group,          some_members(in),  in.byte(),
-                                   in.byte() * ms, "10.0.0.1:1",      1 + in.byte() % 4,
-                                   in.byte() % 8,  in.byte() % 2 == 1};
-    case 18: {
-        wire::Moved moved;
-        moved.group = group;
-        moved.attempt = in.byte();
-        moved.workers = some_members(in);
-        if (in.byte() % 2) moved.workers.push_back(wire::Moved::newcomer), moved.number = 0;
-        moved.place = "10.0.0.1:1";
-        moved.generation = in.byte();
-        return moved;
-    }
-    default: return wire::Newcomers{in.byte()};
-    }
-}
-
 void act(Rig &rig, fuzz::Input &in) {
     const Step step = Step(in.byte() % uint8_t(Step::count));
     switch (step) {
@@ -229,7 +122,8 @@ void act(Rig &rig, fuzz::Input &in) {
         const Link link = rig.some_link(in.byte());
         wire::Message message;
         if (step == Step::likely) {
-            if (wire::decode(wire::encode(likely(rig, in)), message) != DTRAIN_OK) return;
+            if (wire::decode(wire::encode(likely(rig.settings.job, in)), message) != DTRAIN_OK)
+                return;
         } else if (wire::decode(in.bytes(in.take<uint16_t>() % 1024), message) != DTRAIN_OK) {
             return;
         }
@@ -273,6 +167,10 @@ void act(Rig &rig, fuzz::Input &in) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
     const uint8_t kind = in.byte();
+    if (kind >= 128) {
+        fuzz::SimulatedJob(in, likely).run();
+        return 0;
+    }
     Rig rig((kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
     for (int steps = 0; !in.empty() && steps < 200; steps++) act(rig, in);
     return 0;
@@ -290,7 +188,7 @@ std::vector<Bytes> fuzz::seeds() {
         joining.byte(uint8_t(1 | elastic));
         for (uint8_t member = 1; member < 4; member++) {
             joining.byte(uint8_t(Step::accepted)).byte(member);
-            say(joining, uint8_t(member - 1), 0, 0, {member, 0});
+            say(joining, uint8_t(member - 1), 0, 0, {member, 0, 0});
         }
         tick(joining);
         say(joining, 0, 0, 3, {1});
@@ -337,5 +235,64 @@ std::vector<Bytes> fuzz::seeds() {
     refused.byte(uint8_t(Step::dialled)).byte(0);
     say(refused, 0, 0, 5);
     out.push_back(refused);
+    const auto wait = [&](Made &made, int times) {
+        while (times-- > 0) tick(made, 255); // 2.5 s
+    };
+    const auto accept = [](Made &made, uint8_t member) {
+        made.byte(uint8_t(Step::accepted)).byte(member);
+    };
+    for (const uint8_t odd : {0, 1, 2, 3, 9}) { // refused ones, while the others do not come
+        Made joining;
+        joining.byte(1);
+        accept(joining, 1);
+        say(joining, 0, 0, 0, {1, 0, 0});
+        accept(joining, 2);
+        if (odd == 9)
+            say(joining, 1, 0, 0, {242, 0, 7, 0}); // other numbers of processes
+        else
+            say(joining, 1, 0, 0, {uint8_t(odd == 0 ? 3 : 2), 0, odd});
+        accept(joining, 1);
+        say(joining, 1, 0, 0, {1, 0, 0}); // a number twice
+        joining.byte(uint8_t(Step::turned_away)).byte(3).byte(uint8_t(Step::turned_away)).byte(0);
+        accept(joining, 3);
+        say(joining, 1, 0, 3, {1}); // not a request to join
+        accept(joining, 3);         // nothing at all
+        wait(joining, 5);
+        out.push_back(joining);
+    }
+    for (const uint8_t kind : {2, 4, 5, 14, 16}) { // said by a member of a job that runs
+        Made running;
+        running.byte(1);
+        for (uint8_t member = 1; member < 4; member++) {
+            accept(running, member);
+            say(running, uint8_t(member - 1), 0, 0, {member, 0, 0});
+        }
+        say(running, 0, 1, kind, {1, 0, 0, 0});
+        accept(running, 1);
+        say(running, 2, 0, 0, {1, 0, 0});
+        accept(running, 2);
+        say(running, 3, 1, 14, {1, 2, 1, 0, 0, 0, 0});
+        wait(running, 3);
+        out.push_back(running);
+    }
+    for (const uint8_t how : {1, 2, 4, 6, 255}) { // a member that looks for another coordinator
+        Made seeking;
+        seeking.byte(0).byte(uint8_t(Step::dialled)).byte(0);
+        say(seeking, 0, 3, 2, {0});
+        seeking.byte(uint8_t(Step::closed)).byte(0).byte(how == 6 ? 0 : 1);
+        for (int i = 0; i < 4; i++) {
+            if (how == 255)
+                seeking.byte(uint8_t(Step::dialled)).byte(0);
+            else
+                seeking.byte(uint8_t(Step::dial_failed)).byte(how);
+            tick(seeking);
+            if (how == 255) wait(seeking, 1);
+        }
+        accept(seeking, 3);
+        say(seeking, 0, 1, 14, {1, 3, 1, 0, 0, 0, 0});
+        wait(seeking, 4);
+        out.push_back(seeking);
+    }
+    fuzz::add_simulated(out);
     return out;
 }

@@ -37,6 +37,18 @@ void check(const Options &options, size_t first) {
     }
 }
 
+// The last value in the environment, and the file named there.
+void check_environment(const OptionSpec *spec, const std::string &value, const std::string &path) {
+    const std::string name = spec != nullptr ? environment_name(spec->key) : "";
+    if (spec != nullptr) setenv(name.c_str(), value.c_str(), 1);
+    setenv("DTRAIN_OPTIONS", path.c_str(), 1);
+    Options options;
+    if (Options::from_environment(options) == DTRAIN_OK && spec != nullptr)
+        FUZZ_REQUIRE(options.text(spec->key) == std::string_view(value.c_str()));
+    unsetenv("DTRAIN_OPTIONS");
+    if (spec != nullptr) unsetenv(name.c_str());
+}
+
 uint8_t number_of(std::string_view key) {
     const auto table = option_table();
     const auto found = std::find_if(table.begin(), table.end(),
@@ -52,11 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
     Options options;
     const auto table = option_table();
+    const OptionSpec *last = nullptr;
+    std::string value;
     while (!in.empty()) {
         const uint8_t number = in.byte();
         if (number == file_follows) break;
         const OptionSpec &spec = table[number % table.size()];
-        const std::string value = in.line();
+        last = &spec;
+        value = in.line();
         int64_t parsed = 0;
         const bool good = parse_option(spec, value, parsed) == DTRAIN_OK;
         FUZZ_REQUIRE(!good || in_range(spec, parsed));
@@ -66,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const Bytes text = in.rest();
     file.assign(text.data(), text.size());
     (void)options.load(file.path().c_str());
-    std::string value;
+    check_environment(last, value, file.path());
     (void)options.get(std::string(text.begin(), text.end()), value);
     check(options, size);
     return 0;
@@ -85,11 +100,22 @@ std::vector<Bytes> fuzz::seeds() {
                                      {"protection", "no"},
                                      {"heartbeat.interval", "0"},
                                      {"heartbeat.interval", "-1ms"},
+                                     {"elastic", "off"},
+                                     {"elastic", "perhaps"},
+                                     {"ps.memory", "many"},
+                                     {"ps.memory", "1X"},
+                                     {"checkpoint.keep", "3"},
+                                     {"op.timeout", "auto"},
                                      {"ps.memory", "256K"}})
         values.byte(number_of(key)).all(std::string_view(value)).byte('\n');
     std::vector<Bytes> out{values};
     out.push_back(Made().byte(file_follows).all(text));
     out.push_back(Made().byte(file_follows).all(std::string_view("op.timeot = 3s")));
     out.push_back(Made().byte(file_follows).all(std::string_view("no equals sign")));
+    out.push_back(Made().byte(file_follows).all(std::string_view("op.timeout")));
+    for (const OptionSpec &spec : option_table()) // each kind with "auto"
+        if (spec.kind == OptionKind::auto_size || spec.kind == OptionKind::auto_duration)
+            out.push_back(Made().byte(number_of(spec.key)).all(std::string_view("auto\n")));
+    out.push_back(Made().byte(number_of("op.timeout")).all(std::string(5000, '1')).byte('\n'));
     return out;
 }

@@ -1,8 +1,8 @@
 // The exchange of keys and the records of a protected connection, with somebody on the way.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: levels, a mask for the responder's offer, then steps: `initiator` or `responder` sends a
-// record, and what happens to it on the way.
+// Input: levels, the cipher and the size of payloads, a mask for the responder's offer, then steps:
+// `initiator` or `responder` sends a record, and what happens to it on the way.
 #include "tests/fuzz/fuzz.h"
 
 #include "protection/guard.h"
@@ -14,6 +14,8 @@ using fuzz::Bytes;
 namespace {
 
 enum class Way : uint8_t { none, flip, repeat, reflect, cut, foreign, count };
+
+enum How : uint8_t { one_cipher = 1, long_payloads = 2 };
 
 struct Side {
     explicit Side(Level level) : guard(level) {}
@@ -44,7 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
     const uint8_t levels = in.byte();
     Side sides[2]{Side(Level(levels % 3)), Side(Level(levels / 3 % 3))};
-    const Offer genuine[2] = {sides[0].guard.offer(), sides[1].guard.offer()};
+    const uint8_t how = in.byte();
+    Offer genuine[2] = {sides[0].guard.offer(), sides[1].guard.offer()};
+    if (how & one_cipher) // of processors without AES
+        genuine[0].ciphers = genuine[1].ciphers = bit_of(Cipher::chacha20_poly1305);
     Offer heard = genuine[1];
     bool changed = false;
     for (size_t i = 0, n = levels >= 128 ? sizeof heard : 0; i < n; i++) {
@@ -68,8 +73,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const uint8_t step = in.byte();
         Side &from = sides[step & 1], &to = sides[1 - (step & 1)];
         const Way way = Way((step >> 1) % uint8_t(Way::count));
-        const Bytes payload = in.bytes(1 + in.byte());
+        Bytes payload = in.bytes(1 + in.byte());
         if (payload.empty()) break;
+        if (how & long_payloads) payload.resize(4000);
         Bytes record = from.seal(payload);
         from.sent.push_back(record);
         Side &at = way == Way::reflect ? from : to;
@@ -100,20 +106,31 @@ std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
     for (const uint8_t levels : {0, 1, 4, 8}) {
         Made made;
-        made.byte(levels);
+        made.byte(levels).byte(0);
         for (const uint8_t step : {0, 1, 0})
             made.byte(step).byte(4).all(Bytes{1, 2, 3, 4, 5}).put(uint16_t(0));
         out.push_back(made);
     }
     for (uint8_t way = 1; way < uint8_t(Way::count); way++) {
         Made made;
-        made.byte(8).byte(0).byte(2).all(Bytes{1, 2, 3}).put(uint16_t(0));
+        made.byte(8).byte(0).byte(0).byte(2).all(Bytes{1, 2, 3}).put(uint16_t(0));
         made.byte(uint8_t(way << 1)).byte(2).all(Bytes{1, 2, 3}).put(uint16_t(5));
         out.push_back(made);
     }
-    Bytes offered(1 + sizeof(Offer));
-    offered[0] = 0x80 + 8 - 0x80 % 3;
-    offered[1] = 4; // a level that does not exist
-    out.push_back(offered);
+    for (const uint8_t levels : {4, 8})
+        for (const uint8_t how : {one_cipher, long_payloads}) {
+            Made made;
+            made.byte(levels).byte(how);
+            for (const uint8_t step : {0, 1, 0, 2}) // the last one is changed
+                made.byte(step).byte(4).all(Bytes{1, 2, 3, 4, 5}).put(uint16_t(9));
+            out.push_back(made);
+        }
+    constexpr uint8_t masked = 0x80 + 8 - 0x80 % 3;
+    for (size_t i = 0; i < sizeof(Offer); i++) { // a level that does not exist, no cipher, no key
+        Bytes offered(2 + sizeof(Offer));
+        offered[0] = masked;
+        offered[2 + i] = 4;
+        out.push_back(offered);
+    }
     return out;
 }

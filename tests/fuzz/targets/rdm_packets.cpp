@@ -3,17 +3,13 @@
 //
 // A device is connected to itself by a wire on which packets are changed, repeated, dropped and
 // forged; forged heads carry the numbers of a genuine one, so that they get behind the first check.
-// Input: steps.
-#include "tests/fuzz/host_services.h"
-
-#include "rdm/device.h"
-#include "rdm/frame.h"
-
-#include <deque>
+// Input: what the wire can do, then steps.
+#include "tests/fuzz/rdm_wire.h"
 
 using namespace dtrain;
 using namespace dtrain::rdm;
 using fuzz::Bytes;
+using fuzz::FuzzWire;
 
 namespace {
 
@@ -28,118 +24,18 @@ enum class Step : uint8_t {
     receive,
     withdraw,
     fetched,
+    purge,
+    busy,
+    broken,
+    leave,
+    later,
     count
 };
-constexpr size_t most_packets = 64, most_pending = 32;
-
-class FuzzWire final : public Wire {
-  public:
-    explicit FuzzWire(Protocol *protocol) : protocol_(*protocol) {
-        attr_.packet_limit = least_packet;
-        attr_.copy_limit = 256;
-        attr_.eager_limit = 8 << 10;
-        attr_.bulk_limit = 1 << 20;
-    }
-    struct Packet {
-        Bytes bytes;
-        Operation *payload = nullptr;
-        bool announces = false;
-    };
-    struct Fetch {
-        Operation *place;
-        bool breaks_off = false;
-    };
-    // What progress() does next.
-    std::deque<Packet> packets, arriving;
-    std::deque<Fetch> fetches;
-    bool fetched = false;
-    Bytes genuine; // the last head that was sent
-
-    dtrain_status_t open(const char *) override { return DTRAIN_OK; }
-    const WireAttr &attr() const override { return attr_; }
-    size_t address(uint8_t *) override { return 0; }
-    std::string route(const uint8_t *, size_t) override { return ""; }
-    int event_fd() const override { return -1; }
-    bool arm() override { return arriving.empty(); }
-    bool progress() override {
-        for (size_t i = fetches.size(); i > 0; i--) {
-            const Fetch fetch = fetches.front();
-            fetches.pop_front();
-            if (fetch.breaks_off || fetched)
-                protocol_.on_fetched(fetch.place, !fetch.breaks_off);
-            else
-                fetches.push_back(fetch);
-        }
-        fetched = false;
-        while (!arriving.empty()) {
-            const Packet packet = std::move(arriving.front());
-            arriving.pop_front();
-            if (packet.announces)
-                protocol_.on_announced(packet.bytes.data(), packet.bytes.size(), &remote_);
-            else
-                protocol_.on_packet(packet.bytes.data(), packet.bytes.size());
-        }
-        for (Operation *done : std::exchange(sent_, {})) protocol_.on_sent(done, true);
-        return true;
-    }
-    bool quiet() override { return true; }
-    Link *link(const uint8_t *, size_t) override { return &links_.emplace_back(); }
-    void unlink(Link *) override {
-        for (Operation *done : std::exchange(sent_, {})) protocol_.on_sent(done, false);
-        for (Operation *bulk : std::exchange(bulks_, {})) protocol_.on_sent(bulk, false);
-        for (const Fetch &fetch : std::exchange(fetches, {}))
-            protocol_.on_fetched(fetch.place, false);
-    }
-    Sent send(Link *, const void *head, size_t len, Operation *payload) override {
-        if (packets.size() >= most_packets) return Sent::busy;
-        const auto *first = static_cast<const uint8_t *>(head);
-        genuine.assign(first, first + len);
-        Packet packet{genuine, payload};
-        if (payload) {
-            const uint64_t length = payload->memory.remaining();
-            packet.bytes.resize(len + length);
-            payload->memory.peek(packet.bytes.data() + len, length);
-        }
-        FUZZ_REQUIRE(packet.bytes.size() <= attr_.packet_limit);
-        const bool later = payload && packet.bytes.size() > attr_.copy_limit;
-        if (later) sent_.push_back(payload);
-        packets.push_back(std::move(packet));
-        return later ? Sent::later : Sent::now;
-    }
-    Sent announce(Link *, const void *head, size_t len, Operation *bulk) override {
-        if (packets.size() >= most_packets) return Sent::busy;
-        const auto *first = static_cast<const uint8_t *>(head);
-        packets.push_back({Bytes(first, first + len), nullptr, true});
-        bulks_.push_back(bulk);
-        return Sent::later;
-    }
-    bool withdraw(Operation *bulk) override { return std::erase(bulks_, bulk) > 0; }
-    void break_off(Operation *place) override {
-        for (Fetch &fetch : fetches) fetch.breaks_off |= fetch.place == place;
-    }
-    void fetch(Link *, Remote *, Operation *place) override { fetches.push_back({place}); }
-    void drop(Link *, Remote *) override {}
-    dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    void dereg(dtrain_tp_mr_t *) override {}
-    dtrain_status_t rkey(dtrain_tp_mr_t *, void *, size_t) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    RegistrationCounts registrations() const override { return {}; }
-    Sent put(Link *, Operation *, uint64_t, const void *) override { return Sent::broken; }
-    Sent get(Link *, Operation *, uint64_t, const void *) override { return Sent::broken; }
-
-  private:
-    Protocol &protocol_;
-    WireAttr attr_;
-    std::deque<Link> links_;
-    Remote remote_;
-    std::vector<Operation *> sent_, bulks_;
-};
+enum Can : uint8_t { breaks_off = 8, loud_close = 16, eight_bytes = 32 };
+constexpr size_t most_pending = 32;
 
 struct Rig {
-    Rig() {
+    explicit Rig(uint8_t can) {
         auto made = std::make_unique<FuzzWire>(device.protocol());
         wire = made.get();
         FUZZ_REQUIRE(device.open(std::move(made), "fuzz") == DTRAIN_OK);
@@ -147,9 +43,16 @@ struct Rig {
         FUZZ_REQUIRE(device.address(address) == DTRAIN_OK);
         FUZZ_REQUIRE(device.connect(address, sizeof address, 0, &endpoint) == DTRAIN_OK);
         places.emplace_back(); // of connect()
+        wire->settings().breaks_off_any_time = (can & breaks_off) != 0;
+        wire->settings().closes_quietly = (can & loud_close) == 0;
+        if (can & eight_bytes) device.limit_eager(8);
     }
     ~Rig() {
-        if (endpoint) device.disconnect(endpoint);
+        leave();
+        wire->settings().closes_quietly = true; // its end would wait for the peer's
+    }
+    void leave() {
+        if (endpoint) device.disconnect(std::exchange(endpoint, nullptr));
     }
     void progress() {
         dtrain_tp_done_t done[16];
@@ -225,14 +128,22 @@ void act(Rig &rig, fuzz::Input &in) {
         Bytes &memory = rig.places.emplace_back(in.take<uint16_t>() % 20'000);
         const dtrain_tp_iov_t iov{memory.data(), memory.size(), nullptr};
         const uint64_t cookie = rig.places.size() - 1;
-        if (rig.pending >= most_pending) return;
         const bool sends = tag % 2 == 0;
+        if (rig.pending >= most_pending || (sends && !rig.endpoint)) return;
         const dtrain_status_t s = sends ? rig.device.send(rig.endpoint, tag / 2, &iov, 1, cookie)
                                         : rig.device.recv(tag / 2, ~uint64_t{0}, &iov, 1, cookie);
         if (s == DTRAIN_OK) rig.pending++;
         return;
     }
     case Step::withdraw: return rig.device.withdraw(in.byte());
+    case Step::purge: return rig.device.purge(in.byte(), UINT64_MAX);
+    case Step::busy: rig.wire->busy = !rig.wire->busy; return;
+    case Step::broken: rig.wire->broken = "the network says so"; return;
+    case Step::leave: return rig.leave();
+    case Step::later:
+        rig.services.clock.now += int64_t{in.byte()} * 1'000'000'000;
+        (void)rig.device.arm();
+        return;
     default: rig.wire->fetched = true; return;
     }
 }
@@ -241,8 +152,9 @@ void act(Rig &rig, fuzz::Input &in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
-    Rig rig;
-    for (uint8_t n = in.byte() % 8; n > 0; n--) { // of the handshake, unchanged
+    const uint8_t how = in.byte();
+    Rig rig(how);
+    for (uint8_t n = how % 8; n > 0; n--) { // of the beginning, unchanged
         rig.progress();
         while (!rig.wire->packets.empty()) rig.pass(rig.next());
     }
@@ -282,15 +194,82 @@ std::vector<Bytes> fuzz::seeds() {
         pass(made);
         out.push_back(made);
     }
-    for (uint8_t kind = 1; kind <= uint8_t(Kind::part); kind += 3) {
+    // Behind what was really sent: the numbers go on by one.
+    const auto forge = [](Made &made, uint8_t kind, uint8_t next, uint8_t id, uint16_t length,
+                          uint8_t bytes, bool announces = false, uint16_t credit = 0) {
+        made.byte(uint8_t(Step::forge)).byte(kind).put(credit).byte(next).byte(id).byte(3);
+        made.put(length).byte(announces ? 0 : 1).byte(bytes).all(Bytes(bytes, 1));
+    };
+    const auto begin = [&](uint8_t can) {
         Made made;
-        made.byte(6);
-        message(made, 3, 5000);
-        pass(made, 1);
-        made.byte(uint8_t(Step::forge)).byte(kind).put(uint16_t(0)).byte(1).byte(0).byte(3);
-        made.put(uint16_t(8)).byte(1).byte(8).all(Bytes(8, 1));
+        made.byte(uint8_t(6 | can));
+        message(made, 1, 10);
         pass(made);
-        out.push_back(made);
+        return made;
+    };
+    const auto receive = [](Made &made, uint8_t tag, uint16_t length) {
+        made.byte(uint8_t(Step::receive)).byte(uint8_t(2 * tag + 1)).put(length);
+    };
+    for (uint8_t kind = 1; kind <= uint8_t(Kind::part) + 1; kind++)
+        for (const uint8_t can : {0, loud_close | breaks_off}) {
+            Made made = begin(can);
+            forge(made, kind, 1, 5, 8, kind == uint8_t(Kind::eager) ? 8 : 0);
+            made.byte(uint8_t(Step::later)).byte(1);
+            out.push_back(made);
+        }
+    for (const bool wanted : {true, false}) { // parts, and too many of them
+        Made parts = begin(0);
+        if (wanted) receive(parts, 3, 12);
+        forge(parts, uint8_t(Kind::eager), 1, 0, 16, 8);
+        if (!wanted) receive(parts, 3, 4);
+        forge(parts, uint8_t(Kind::part), 2, 0, 0, 4);
+        parts.byte(uint8_t(Step::withdraw)).byte(3);
+        forge(parts, uint8_t(Kind::part), 3, 0, 0, wanted ? 4 : 5);
+        out.push_back(parts);
+        Made kept = begin(0); // and then dropped
+        forge(kept, uint8_t(Kind::eager), 1, 0, 16, 8);
+        if (wanted) forge(kept, uint8_t(Kind::part), 2, 0, 0, 8);
+        kept.byte(uint8_t(Step::purge)).byte(3);
+        if (wanted) kept.byte(uint8_t(Step::broken));
+        out.push_back(kept);
+    }
+    for (const uint8_t can : {uint8_t{0}, uint8_t{breaks_off}}) { // announced messages
+        Made bulk = begin(can);
+        forge(bulk, uint8_t(Kind::bulk), 1, 5, 100, 0, true);
+        forge(bulk, uint8_t(Kind::withdraw), 2, 5, 0, 0);
+        forge(bulk, uint8_t(Kind::bulk), 3, 6, 100, 0, true);
+        receive(bulk, 3, 50);
+        bulk.byte(uint8_t(Step::withdraw)).byte(3).byte(uint8_t(Step::fetched));
+        out.push_back(bulk);
+        Made fetched = begin(can);
+        receive(fetched, 3, 50);
+        forge(fetched, uint8_t(Kind::bulk), 1, 5, 100, 0, true);
+        forge(fetched, uint8_t(Kind::withdraw), 2, 5, 1, 0);
+        receive(fetched, 3, 0);
+        forge(fetched, uint8_t(Kind::bulk), 3, 6, 100, 0, true);
+        out.push_back(fetched);
+        Made dropped = begin(can);
+        forge(dropped, uint8_t(Kind::bulk), 1, 5, 100, 0, true);
+        dropped.byte(uint8_t(Step::purge)).byte(3);
+        forge(dropped, uint8_t(Kind::bulk), 2, 6, 100, 0, true);
+        dropped.byte(uint8_t(Step::broken));
+        out.push_back(dropped);
+    }
+    Made credit = begin(0);
+    forge(credit, uint8_t(Kind::credit), 1, 0, 0, 0, false, 60'000);
+    out.push_back(credit);
+    for (const Step step : {Step::leave, Step::withdraw, Step::busy}) { // while much is on its way
+        Made sending = begin(eight_bytes);
+        for (const uint16_t length : {4, 7000, 15'000, 30}) message(sending, 2, length);
+        sending.byte(uint8_t(step));
+        if (step == Step::withdraw) sending.byte(6).byte(uint8_t(step)).byte(4);
+        pass(sending, 2);
+        if (step == Step::busy) sending.byte(uint8_t(step));
+        sending.byte(uint8_t(Step::later)).byte(6);
+        pass(sending);
+        sending.byte(uint8_t(Step::fetched));
+        pass(sending);
+        out.push_back(sending);
     }
     Made hello; // changed
     hello.byte(0).byte(uint8_t(Step::change)).put(uint16_t(60)).byte(1).byte(1).byte(1);

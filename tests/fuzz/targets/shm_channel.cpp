@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One channel is read by a Receiver, another is written by a Sender; the input has the other end of
-// both. Input: whether messages are copied directly, then steps.
+// both. Input: whether each of them copies messages directly, then steps.
 #include "tests/fuzz/host_services.h"
 
 #include "shm/receiver.h"
@@ -46,22 +46,22 @@ Segment make_segment() {
 }
 
 struct Rig {
-    explicit Rig(bool direct) {
+    Rig(bool direct, bool sends_directly) : writes(sends_directly) {
         Segment in = make_segment(), out = make_segment();
         inbound = reinterpret_cast<ChannelMemory *>(in.data());
         outbound = reinterpret_cast<ChannelMemory *>(out.data());
         frames = RingWriter(&inbound->data, inbound->data_bytes, data_capacity);
         grants = RingWriter(&outbound->grants, outbound->grants_bytes, grants_capacity);
         PeerProcess process; // this one
-        if (direct) {
+        if (direct || writes) {
             int ends[2];
             FUZZ_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
             const Fd one(ends[0]), other(ends[1]);
             const Nonce nonce{7};
             (void)process.find(one, address_of(nonce), nonce);
         }
-        receiver.open(std::move(in), Name{1}, process);
-        sender.open(std::move(out), Name{2}, {}); // out of reach: it would write to this process
+        receiver.open(std::move(in), Name{1}, direct ? process : PeerProcess());
+        sender.open(std::move(out), Name{2}, writes ? process : PeerProcess());
     }
     ~Rig() {
         receiver.fail();
@@ -122,6 +122,8 @@ struct Rig {
     Bytes remote = Bytes(128 << 10, 9); // what offers point to
     size_t pending = 0;
     bool receives = true, sends = true; // the peer has not broken the protocol
+    // The sender writes to this process, so grants have genuine addresses, or such as are none.
+    const bool writes;
 };
 
 uint64_t some_length(fuzz::Input &in) {
@@ -163,12 +165,19 @@ void act(Rig &rig, fuzz::Input &in) {
         Grant grant;
         grant.slot = in.byte();
         grant.bytes = in.take<uint16_t>();
-        if (in.byte() == 255) grant.address = 1, grant.bytes = in.take<uint64_t>();
+        const uint8_t where = in.byte();
+        if (where == 255) grant.address = 1, grant.bytes = in.take<uint64_t>();
+        if (where == 254) {
+            grant.address = reinterpret_cast<uintptr_t>(rig.remote.data());
+            grant.bytes *= 2;
+        }
         return Rig::write(rig.grants, &grant, sizeof grant);
     }
     case Act::poke: { // anything, anywhere
         auto *memory = reinterpret_cast<uint8_t *>(in.byte() % 2 ? rig.inbound : rig.outbound);
-        const size_t at = in.take<uint16_t>() % (sizeof(ChannelMemory) - 8);
+        size_t at = in.take<uint16_t>() % (sizeof(ChannelMemory) - 8);
+        // Addresses of grants are not for the input.
+        if (rig.writes) at %= offsetof(ChannelMemory, grants_bytes) - 8;
         const auto value = in.take<uint64_t>();
         std::memcpy(memory + (at < 2048 ? at / 8 * 8 : at), &value, sizeof value);
         return;
@@ -202,7 +211,8 @@ void act(Rig &rig, fuzz::Input &in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
-    Rig rig(in.byte() % 2 == 1);
+    const uint8_t direct = in.byte();
+    Rig rig((direct & 1) != 0, (direct & 2) != 0);
     for (int steps = 0; !in.empty() && steps < 150; steps++) {
         act(rig, in);
         if (rig.receives && !rig.receiver.receive()) {
@@ -283,9 +293,43 @@ std::vector<Bytes> fuzz::seeds() {
     sending.byte(uint8_t(Act::withdraw)).byte(2).byte(uint8_t(Act::withdraw)).byte(3);
     sending.byte(uint8_t(Act::grant)).byte(2).put(uint16_t(0)).byte(0);
     out.push_back(sending);
+    const auto grant = [](Made &made, uint8_t slot, uint16_t bytes, uint8_t where) {
+        made.byte(uint8_t(Act::grant)).byte(slot).put(bytes).byte(where);
+    };
+    const auto send = [](Made &made, uint16_t length) {
+        made.byte(uint8_t(Act::send)).byte(1).put(length);
+    };
+    Made writing; // to this process, and to nowhere; withdrawn before and after a grant
+    writing.byte(2);
+    send(writing, 0xf000);
+    grant(writing, 0, 0xf000, 254);
+    grant(writing, 0, 0, 0);
+    send(writing, 0xf000);
+    writing.byte(uint8_t(Act::grant)).byte(0).put(uint16_t(0)).byte(255).put(uint64_t{0x10000});
+    grant(writing, 0, 200, 0);
+    send(writing, 0xf800);
+    grant(writing, 1, 0xf800, 254);
+    writing.byte(uint8_t(Act::withdraw)).byte(2);
+    grant(writing, 1, 0, 0);
+    send(writing, 0xf000);
+    writing.byte(uint8_t(Act::withdraw)).byte(3);
+    grant(writing, 1, 100, 0);
+    grant(writing, 1, 0, 0);
+    out.push_back(writing);
     Made counters;
     counters.byte(0).byte(uint8_t(Act::poke)).byte(1).put(uint16_t(0)).put(uint64_t{1} << 40);
     out.push_back(counters);
+    for (const uint8_t which : {0, 1}) // every counter and sleeper, one after the other
+        for (uint16_t at = 0; at < 1024; at += 64) {
+            Made poked;
+            poked.byte(0);
+            send(poked, 1500);
+            offer(poked, 1, 1, 100);
+            poked.byte(uint8_t(Act::poke)).byte(which).put(at).put(uint64_t{1} << 20);
+            receive(poked, 1, 100);
+            send(poked, 100);
+            out.push_back(poked);
+        }
     Made released;
     released.byte(0).byte(uint8_t(Act::send)).byte(1).put(uint16_t(100));
     released.byte(uint8_t(Act::poke)).byte(0).put(uint16_t(136)).put(uint64_t{1} << 40);

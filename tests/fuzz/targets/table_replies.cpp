@@ -272,7 +272,7 @@ std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
     for (uint8_t kind = 0; kind < table_kinds; kind++) {
         Made made;
-        made.byte(kind == 3 ? uint8_t(120 + 3 + 12) : kind); // 135: with priorities
+        made.byte(kind == 3 ? uint8_t(128 + 3) : kind); // with priorities
         const auto answer = [&](uint8_t changes = 0, std::initializer_list<uint8_t> fields = {}) {
             made.byte(uint8_t(Act::sent)).byte(0).byte(uint8_t(Act::answer)).byte(0).byte(changes);
             made.all(fields).byte(0).byte(0);
@@ -304,5 +304,36 @@ std::vector<Bytes> fuzz::seeds() {
         made.byte(uint8_t(Act::destroy)).byte(0);
         out.push_back(made);
     }
+    for (uint16_t reason = 0; reason <= last_reason + 1; reason++)
+        for (const uint8_t kind : {2, 6}) { // of each kind of request
+            const bool rows = is_sparse(table_of(kind));
+            Made made;
+            made.byte(kind);
+            for (int i = 0; i < 2; i++)
+                made.byte(uint8_t(Act::sent))
+                    .byte(0)
+                    .byte(uint8_t(Act::answer))
+                    .byte(0)
+                    .all(Bytes(3));
+            for (const RequestKind what :
+                 {rows ? RequestKind::pull_rows : RequestKind::pull, RequestKind::save,
+                  rows ? RequestKind::push_rows : RequestKind::push, RequestKind::clock,
+                  RequestKind::set_mode}) {
+                made.byte(uint8_t(Act::start))
+                    .byte(uint8_t(uint8_t(what) - 1))
+                    .byte(0)
+                    .byte(3)
+                    .byte(1);
+                for (int i = 0; i < 2; i++) {
+                    made.byte(uint8_t(Act::sent)).byte(0).byte(uint8_t(Act::answer)).byte(0);
+                    made.byte(1 | 2 | 4)
+                        .byte(uint8_t(reason))
+                        .byte(reason == uint16_t(Reason::told) ? 9 : 0);
+                    made.byte(5).byte(1).byte(0).byte(0);
+                }
+                made.byte(uint8_t(Act::timer)).byte(0).byte(uint8_t(Act::timer)).byte(0);
+            }
+            out.push_back(made);
+        }
     return out;
 }

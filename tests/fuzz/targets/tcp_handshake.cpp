@@ -7,6 +7,7 @@
 
 #include "tcp/handshake.h"
 
+#include <array>
 #include <optional>
 #include <sys/socket.h>
 
@@ -21,7 +22,8 @@ enum Flags : uint8_t {
     different = 2,
     no_secret = 4,
     wrong_device = 8,
-    refuses = 16
+    refuses = 16,
+    closes = 32
 };
 
 fuzz::HostServices &services(bool secret, bool other) {
@@ -80,6 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 from.handshake->answer(flags & refuses ? Verdict::duplicate : Verdict::accepted);
         Bytes said = from.said();
         const size_t first = in.byte();
+        if (flags & closes && first == 0) { // the connection ends here
+            to.relay.reset();
+            to.go();
+            changed = true;
+            break;
+        }
         for (uint8_t &byte : said) {
             const uint8_t mask = in.byte();
             byte ^= mask;
@@ -103,6 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (const Side *side : {&initiator, &responder})
         if (side->step == Handshake::Step::failed)
             FUZZ_REQUIRE(side->handshake->status() < 0 && *side->handshake->reason());
+    for (const Side *side : {&initiator, &responder})
+        FUZZ_REQUIRE(*side->handshake->timeout_reason() != 0);
     return 0;
 }
 
@@ -110,6 +120,20 @@ std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
     for (const uint8_t flags : {0, 1, 2, 4, 5, 8, 12, 16, 20})
         out.push_back(Made().byte(flags).byte(7));
+    for (const size_t round : {0, 1, 2, 3}) { // where it ends
+        Bytes ends(500);
+        ends[0] = closes;
+        for (size_t i = 0, at = 1; i < round; i++) {
+            ends[at] = 200; // all at once
+            at += 1 + std::array<size_t, 4>{100, 136, 32, 4}[i];
+        }
+        out.push_back(ends);
+    }
+    for (const size_t at : {1, 2, 6, 50}) { // magic number, version, other fields
+        Bytes other(60, 0);
+        other[1 + at] = 1;
+        out.push_back(other);
+    }
     Bytes version(7); // of the hello
     version[6] = 1;
     out.push_back(version);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Input: whether the checksum is computed here, then the file (without its last line, if it is).
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_file.h"
 
 #include "base/crc32c.h"
 #include "collectives/cost/tuning.h"
@@ -39,8 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         std::snprintf(sum, sizeof sum, "%08x\n", crc32c(text.data(), text.size()));
         text += std::string(last_line) + sum;
     }
+    static fuzz::MemoryFile file;
+    file.assign(reinterpret_cast<const uint8_t *>(text.data()), text.size());
     Tuning tuning;
-    if (parse_tuning(text, tuning) != DTRAIN_OK) return 0;
+    if (read_tuning(file.path().c_str(), tuning) != DTRAIN_OK) return 0;
     for (const double value :
          {tuning.model.latency_ns, tuning.model.overhead_ns, tuning.model.ns_per_byte})
         FUZZ_REQUIRE(std::isfinite(value) && value >= 0);
@@ -56,7 +58,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 std::vector<Bytes> fuzz::seeds() {
     const std::string text = to_text(some_tuning());
-    std::string body = text.substr(0, text.rfind(last_line)), older = body;
-    older.replace(older.find("2\n"), 1, "1");
-    return {Made().byte(0).all(body), Made().byte(1).all(text), Made().byte(0).all(older)};
+    const std::string body = text.substr(0, text.rfind(last_line));
+    const auto with = [&](std::string_view from, std::string_view to) {
+        std::string other = body;
+        other.replace(other.find(from), from.size(), to);
+        return other;
+    };
+    std::vector<Bytes> out{Made().byte(0).all(body), Made().byte(1).all(text),
+                           Made().byte(1).all(body),
+                           Made().byte(1).all(body).all(std::string_view("crc32c = 00000000\n"))};
+    for (const std::string &other :
+         {with("2\n", "1\n"), with("ranks = 4", "ranks = 1"),
+          with("latency_ns = 1500", "latency_ns = inf"), with("cpu = A processor", "cpu = "),
+          with("cores = 2", "cores = many"), with("hosts = 2\n", ""), with("dtrain", "d"),
+          body + "more\n", body + std::string(9000, ' ')})
+        out.push_back(Made().byte(0).all(other));
+    return out;
 }

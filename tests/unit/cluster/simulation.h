@@ -49,6 +49,12 @@ class Network {
             add(s, int(m));
         }
     }
+    // What is on its way refers to its wire, and lies there.
+    ~Network() {
+        for (auto &[id, c] : wires_)
+            for (End &end : c->end) end.ahead.clear();
+    }
+    Network(const Network &) = delete;
     // Another node of the process, or the first of one with that number. Returns its number.
     int add(const Settings &settings, int process) {
         hosts_.emplace_back().settings = settings;
@@ -63,6 +69,8 @@ class Network {
     static constexpr int soon = -1, nobody = -2;
     std::function<int(int)> rendezvous = [](int) { return 0; };
     std::function<void(int)> open_door = [](int) {}; // a node's action
+    // Called for each message on its way from a node, which it may change.
+    std::function<void(int, wire::Message &)> tamper = [](int, wire::Message &) {};
 
     int64_t now() const { return now_; }
     int size() const { return int(hosts_.size()); }
@@ -311,6 +319,7 @@ class Network {
             broken_message = error_text();
             return;
         }
+        tamper(n, message);
         End &peer = c->end[1 - side];
         c->end[side].ahead.push_back([this, c, from = &c->end[side], to = &peer, message] {
             if (to->open && now_ <= from->lost_from) step(to->node, Received{to->link, message});
