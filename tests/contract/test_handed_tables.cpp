@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/elastic.h"
 #include "contract/function_case.h"
+#include "unit/device/reference.h"
 
 #include <random>
 #include <set>
@@ -197,7 +198,7 @@ class Table {
             case DTRAIN_F32: put(float(numbers[i])); break;
             case DTRAIN_F64: put(numbers[i]); break;
             case DTRAIN_I64: put(int64_t(numbers[i])); break;
-            case DTRAIN_F16: put(_Float16(numbers[i])); break;
+            case DTRAIN_F16: put(reference::to_half(numbers[i], 10)); break;
             default: REQUIRE(false);
             }
         }
