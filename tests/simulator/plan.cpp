@@ -53,6 +53,11 @@ void Plan::add_fault(uint64_t random) {
     fault.who = int(each() % uint64_t(workers()));
     fault.whom = (fault.who + 1 + int(each() % uint64_t(workers() - 1))) % workers();
     fault.lasts = int64_t(each() % 10'000) * ms;
+    // The link to the coordinator matters most.
+    if (fault.kind == Fault::Kind::cut && each() % 2 == 0) {
+        fault.who = 0;
+        fault.whom = 1 + int(each() % uint64_t(workers() - 1));
+    }
     if (fault.kind == Fault::Kind::slow) fault.lasts = int64_t(each() % 20) * ms;
     if (fault.kind == Fault::Kind::cut && each() % 4 == 0) fault.lasts = 1'000 * second;
     faults.push_back(fault);

@@ -28,7 +28,7 @@ PLANTS = {
         "has members|were answered|has not ended|blames|its timeout is"),
     "a short silence is a death": (
         "lib/cluster/control/watch.cpp", "if (now - heard >= pace_.timeout)", "if (now - heard >= pace_.timeout / 8)",
-        "though nothing had happened|blames|silent for"),
+        "though nothing had happened|blames|silent for|has not ended"),
     "a repeated push counts twice": (
         "lib/ps/server/server_table.cpp", "switch (entry.progress) {",
         "switch (entry.progress == Progress::done ? Progress::unseen : entry.progress) {",

@@ -115,7 +115,7 @@ struct World {
     int64_t call_cost = 0;    // ns
     int cores = 1;            // as processes are told
     int64_t time_limit = 600 * second;
-    uint64_t step_limit = 30'000'000;
+    uint64_t step_limit = 10'000'000;
 
     uint64_t random = 0;
     int64_t clock = 1'000 * second;

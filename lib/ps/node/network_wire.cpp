@@ -152,9 +152,10 @@ void NetworkWire::purge_late(int64_t now) {
 }
 
 void NetworkWire::flush_when_worth() {
-    if (2 * packs_.added() < all_copies_ && ++held_ < longest_held) return;
+    if (!blocked_ && 2 * packs_.added() < all_copies_ && ++held_ < longest_held) return;
     held_ = 0;
     packs_.flush();
+    blocked_ = packs_.waiting();
 }
 
 void NetworkWire::move() {

@@ -51,12 +51,13 @@ class NetworkWire final {
     void withdraw(uint32_t server, Outgoing &request);
     void settled(uint32_t server, Outgoing &request);
     // Call it outside of calls into the client: reports withdrawals that completed at once, flushes
-    // packs and discards late answers. Returns 1 while requests wait in packs.
+    // packs and discards late answers. Returns 1 while requests wait in packs for others to come;
+    // what waits for the transport wakes nobody.
     int run() {
         if (packs_.waiting() || !withdrawn_.empty() || !copies_withdrawn_.empty() ||
             !late_.empty() || inbox_.deaf())
             move();
-        return packs_.waiting() ? 1 : 0;
+        return packs_.waiting() && !blocked_ ? 1 : 0;
     }
     // Whether no message is in flight and no request waits in a pack.
     bool idle() const {
@@ -120,6 +121,7 @@ class NetworkWire final {
     Inbox inbox_;                  // receives packed answers
     std::vector<uint32_t> copies_; // by server: packed requests that are not settled
     uint32_t all_copies_ = 0;      // packed requests of all servers that are not settled
+    bool blocked_ = false;         // the transport did not take all packs
     uint32_t held_ = 0;            // rounds without a packed answer while requests wait in packs
     std::deque<Late> late_;
     Damage damage_;
