@@ -83,8 +83,9 @@ INSTEAD int pthread_join(pthread_t thread, void **result) {
         step("pthread_join");
         const auto found = numbers().find(thread);
         if (found != numbers().end()) {
-            const Thread &other = world->threads[found->second];
+            Thread &other = world->threads[found->second];
             while (other.state != Thread::State::ended) wait_at(&other);
+            other.state = Thread::State::unused;
             numbers().erase(thread);
         }
     }

@@ -82,6 +82,11 @@ void describe_threads(char *text, size_t room) {
     }
 }
 
+void forget_threads(int process) {
+    for (Thread &thread : world->threads)
+        if (thread.process == process) thread.state = Thread::State::unused;
+}
+
 void happen(Fault &fault) {
     fault.done = true;
     if (fault.masked) return;
@@ -95,6 +100,7 @@ void happen(Fault &fault) {
         if (!process.alive()) return;
         process.state = Process::State::killed;
         close_all_of(process);
+        forget_threads(fault.who);
         if (simulated() && own().process == fault.who) return; // the caller ends it
         kill(process.pid, SIGKILL);
         return;
@@ -237,7 +243,7 @@ void yield() { switch_away(); }
 int add_thread(int process, const char *name) {
     for (int i = 0; i < most_threads; i++) {
         Thread &thread = world->threads[i];
-        if (thread.state != Thread::State::unused && thread.state != Thread::State::ended) continue;
+        if (thread.state != Thread::State::unused) continue; // one that has ended may yet be joined
         thread = {};
         thread.process = process;
         thread.state = Thread::State::ready;
@@ -272,9 +278,7 @@ void end_process() {
     Process &process = own_process();
     process.state = Process::State::left;
     close_all_of(process);
-    for (Thread &thread : world->threads)
-        if (thread.process == own().process && thread.state != Thread::State::unused)
-            thread.state = Thread::State::ended;
+    forget_threads(own().process);
     hand_over();
     _exit(0);
 }
