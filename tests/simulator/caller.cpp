@@ -1,3 +1,4 @@
+// What must hold of every call.
 // SPDX-License-Identifier: Apache-2.0
 #include "caller.h"
 

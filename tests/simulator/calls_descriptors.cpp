@@ -29,7 +29,7 @@ int object_of(int fd) {
 
 int enter_descriptor(int object) {
     const auto really_open = REAL(open);
-    if (object < 0) return -object == EMFILE ? (errno = EMFILE, -1) : -1;
+    if (object < 0) return result_of(object);
     const int fd = really_open("/dev/null", O_RDWR | O_CLOEXEC);
     if (fd < 0 || fd >= most_descriptors) fail_life("the simulator has too few descriptors");
     own_process().objects[fd] = int16_t(object);
@@ -51,8 +51,6 @@ void wait_for_events(int object, short events, int64_t deadline) {
 }
 
 namespace {
-
-Object &at(int object) { return world->objects[object]; }
 
 int64_t read_event(Object &object, uint64_t &value) {
     if (object.count == 0) return -EAGAIN;
@@ -105,7 +103,8 @@ int poll_until(pollfd *fds, nfds_t count, int64_t deadline) {
             if (object == 0) continue; // a file of the kernel's is never ready
             fds[i].revents = short(ready_events(object) & (fds[i].events | POLLERR | POLLHUP));
             if (fds[i].revents != 0) ready++;
-            if (wait.count == most_waits) fail_life("the simulator polls too few descriptors");
+            if (wait.count == most_waits)
+                fail_life("the simulator cannot poll so many descriptors");
             wait.of[wait.count++] = {object, fds[i].events};
         }
         if (ready > 0 || deadline <= world->clock) return ready;
@@ -133,7 +132,7 @@ INSTEAD ssize_t read(int fd, void *into, size_t length) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, into, length);
     return transfer("read", object, POLLIN, false,
-                    [&] { return read_object(at(object), into, length); });
+                    [&] { return read_object(object_at(object), into, length); });
 }
 
 INSTEAD ssize_t write(int fd, const void *from, size_t length) {
@@ -141,7 +140,7 @@ INSTEAD ssize_t write(int fd, const void *from, size_t length) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, from, length);
     return transfer("write", object, POLLOUT, false,
-                    [&] { return write_object(at(object), from, length); });
+                    [&] { return write_object(object_at(object), from, length); });
 }
 
 INSTEAD int eventfd(unsigned value, int flags) noexcept {
@@ -149,7 +148,7 @@ INSTEAD int eventfd(unsigned value, int flags) noexcept {
     if (!simulated()) return real(value, flags);
     step("eventfd");
     const int object = make_object(Object::Kind::event, flags & EFD_NONBLOCK);
-    if (object > 0) at(object).count = value;
+    if (object > 0) object_at(object).count = value;
     return enter_descriptor(object);
 }
 
@@ -173,8 +172,7 @@ INSTEAD int timerfd_settime(int fd, int flags, const itimerspec *time, itimerspe
     const int object = object_of(fd);
     if (object == 0) return real(fd, flags, time, old);
     step("timerfd_settime");
-    const auto in_ns = [](const timespec &t) { return int64_t(t.tv_sec) * second + t.tv_nsec; };
-    auto &timer = at(object).timer;
+    auto &timer = object_at(object).timer;
     timer.every = in_ns(time->it_interval);
     timer.at = in_ns(time->it_value) + (flags & TFD_TIMER_ABSTIME ? 0 : world->clock);
     if (in_ns(time->it_value) == 0) timer.at = never;
@@ -192,9 +190,7 @@ INSTEAD int ppoll(pollfd *fds, nfds_t count, const timespec *timeout, const sigs
     const auto real = REAL(ppoll);
     if (!simulated()) return real(fds, count, timeout, mask);
     step("ppoll");
-    const int64_t deadline =
-        timeout == nullptr ? never
-                           : world->clock + int64_t(timeout->tv_sec) * second + timeout->tv_nsec;
+    const int64_t deadline = timeout == nullptr ? never : world->clock + in_ns(*timeout);
     return poll_until(fds, count, deadline);
 }
 
@@ -210,7 +206,7 @@ INSTEAD int epoll_ctl(int epoll, int operation, int fd, epoll_event *event) noex
     const int object = object_of(epoll);
     if (object == 0) return real(epoll, operation, fd, event);
     step("epoll_ctl");
-    Epoll &set = at(object).epoll;
+    Epoll &set = object_at(object).epoll;
     auto *end = set.items + set.count;
     auto *found = std::find_if(set.items, end, [&](const Epoll::Item &i) { return i.fd == fd; });
     if (operation == EPOLL_CTL_ADD) {
@@ -238,7 +234,7 @@ INSTEAD int epoll_wait(int epoll, epoll_event *events, int most, int timeout_ms)
     step("epoll_wait");
     const int64_t deadline = timeout_ms < 0 ? never : world->clock + timeout_ms * ms;
     for (;;) {
-        const Epoll &set = at(object).epoll;
+        const Epoll &set = object_at(object).epoll;
         int found = 0;
         const int first = set.count > 0 ? int(random_below(uint64_t(set.count))) : 0;
         for (int i = 0; i < set.count && found < most; i++) {
@@ -262,15 +258,15 @@ INSTEAD int fcntl(int fd, int command, ...) {
     va_end(arguments);
     const int object = object_of(fd);
     if (object != 0 && command == F_GETFL)
-        return O_RDWR | (at(object).nonblocking ? O_NONBLOCK : 0);
+        return O_RDWR | (object_at(object).nonblocking ? O_NONBLOCK : 0);
     if (object != 0 && command == F_SETFL) {
-        at(object).nonblocking = (reinterpret_cast<intptr_t>(argument) & O_NONBLOCK) != 0;
+        object_at(object).nonblocking = (reinterpret_cast<intptr_t>(argument) & O_NONBLOCK) != 0;
         return 0;
     }
     const int result = real(fd, command, argument);
     if (object != 0 && result >= 0 && (command == F_DUPFD_CLOEXEC || command == F_DUPFD)) {
         if (result >= most_descriptors) fail_life("the simulator has too few descriptors");
-        at(object).references++;
+        object_at(object).references++;
         own_process().objects[result] = int16_t(object);
     }
     return result;
@@ -285,7 +281,8 @@ INSTEAD int ioctl(int fd, unsigned long request, ...) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, request, argument);
     step("ioctl");
-    if (request != SIOCOUTQ || at(object).kind != Object::Kind::socket) return result_of(-EINVAL);
-    *static_cast<int *>(argument) = int(unsent_bytes(at(object).socket));
+    if (request != SIOCOUTQ || object_at(object).kind != Object::Kind::socket)
+        return result_of(-EINVAL);
+    *static_cast<int *>(argument) = int(unsent_bytes(object_at(object).socket));
     return 0;
 }

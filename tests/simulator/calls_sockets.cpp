@@ -4,6 +4,7 @@
 #include "real.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -16,8 +17,6 @@
 using namespace dtrain::simulator;
 
 namespace {
-
-Object &at(int object) { return world->objects[object]; }
 
 int64_t each_piece(const msghdr *message, const auto &move) {
     int64_t done = 0;
@@ -32,6 +31,12 @@ int64_t each_piece(const msghdr *message, const auto &move) {
     return done;
 }
 
+struct Interface { // getifaddrs() gives two
+    ifaddrs it;
+    sockaddr_in address, mask;
+    char name[8];
+};
+
 } // namespace
 
 INSTEAD int socket(int family, int type, int protocol) noexcept {
@@ -42,8 +47,8 @@ INSTEAD int socket(int family, int type, int protocol) noexcept {
     if (family == AF_INET6) return result_of(-EAFNOSUPPORT);
     const int object = make_object(Object::Kind::socket, type & SOCK_NONBLOCK);
     if (object > 0) {
-        at(object).socket.host = own_process().host;
-        at(object).socket.datagram = (type & 0xF) == SOCK_DGRAM;
+        object_at(object).socket.host = own_process().host;
+        object_at(object).socket.datagram = (type & 0xF) == SOCK_DGRAM;
     }
     return enter_descriptor(object);
 }
@@ -53,7 +58,7 @@ INSTEAD int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, address, length);
     step("bind");
-    return result_of(bind_to(at(object), address, length));
+    return result_of(bind_to(object_at(object), address, length));
 }
 
 INSTEAD int listen(int fd, int backlog) noexcept {
@@ -61,7 +66,7 @@ INSTEAD int listen(int fd, int backlog) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, backlog);
     step("listen");
-    return result_of(listen_at(at(object)));
+    return result_of(listen_at(object_at(object)));
 }
 
 INSTEAD int connect(int fd, const sockaddr *address, socklen_t length) {
@@ -69,10 +74,10 @@ INSTEAD int connect(int fd, const sockaddr *address, socklen_t length) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, address, length);
     step("connect");
-    const int result = connect_to(at(object), address, length);
-    if (result != -EINPROGRESS || at(object).nonblocking) return result_of(result);
+    const int result = connect_to(object_at(object), address, length);
+    if (result != -EINPROGRESS || object_at(object).nonblocking) return result_of(result);
     wait_for_events(object, POLLOUT, never);
-    return result_of(-at(object).socket.error);
+    return result_of(-object_at(object).socket.error);
 }
 
 INSTEAD int accept4(int fd, sockaddr *address, socklen_t *length, int flags) {
@@ -80,10 +85,10 @@ INSTEAD int accept4(int fd, sockaddr *address, socklen_t *length, int flags) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, address, length, flags);
     const int64_t made =
-        transfer("accept4", object, POLLIN, false, [&] { return accept_from(at(object)); });
+        transfer("accept4", object, POLLIN, false, [&] { return accept_from(object_at(object)); });
     if (made < 0) return -1;
-    at(int(made)).nonblocking = (flags & SOCK_NONBLOCK) != 0;
-    const Socket &socket = at(int(made)).socket;
+    object_at(int(made)).nonblocking = (flags & SOCK_NONBLOCK) != 0;
+    const Socket &socket = object_at(int(made)).socket;
     if (address != nullptr) name_of(socket.peer_host, socket.peer_port, address, length);
     return enter_descriptor(int(made));
 }
@@ -93,8 +98,8 @@ INSTEAD int shutdown(int fd, int how) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, how);
     step("shutdown");
-    if (at(object).socket.state != Socket::State::up) return result_of(-ENOTCONN);
-    if (how != SHUT_RD) send_end(at(object).socket);
+    if (object_at(object).socket.state != Socket::State::up) return result_of(-ENOTCONN);
+    if (how != SHUT_RD) send_end(object_at(object).socket);
     return 0;
 }
 
@@ -103,7 +108,7 @@ INSTEAD int getsockname(int fd, sockaddr *address, socklen_t *length) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, address, length);
     step("getsockname");
-    return name_of(at(object).socket.host, at(object).socket.port, address, length);
+    return name_of(object_at(object).socket.host, object_at(object).socket.port, address, length);
 }
 
 INSTEAD int getpeername(int fd, sockaddr *address, socklen_t *length) noexcept {
@@ -111,7 +116,7 @@ INSTEAD int getpeername(int fd, sockaddr *address, socklen_t *length) noexcept {
     const int object = object_of(fd);
     if (object == 0) return real(fd, address, length);
     step("getpeername");
-    const Socket &socket = at(object).socket;
+    const Socket &socket = object_at(object).socket;
     if (socket.state != Socket::State::up) return result_of(-ENOTCONN);
     return name_of(socket.peer_host, socket.peer_port, address, length);
 }
@@ -121,7 +126,7 @@ INSTEAD int getsockopt(int fd, int level, int name, void *value, socklen_t *leng
     const int object = object_of(fd);
     if (object == 0) return real(fd, level, name, value, length);
     step("getsockopt");
-    Socket &socket = at(object).socket;
+    Socket &socket = object_at(object).socket;
     if (level == IPPROTO_TCP && name == TCP_CONGESTION) {
         strncpy(static_cast<char *>(value), "reno", *length);
         return 0;
@@ -147,7 +152,7 @@ INSTEAD ssize_t send(int fd, const void *from, size_t length, int flags) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, from, length, flags);
     return transfer("send", object, POLLOUT, flags & MSG_DONTWAIT,
-                    [&] { return send_bytes(at(object).socket, from, length); });
+                    [&] { return send_bytes(object_at(object).socket, from, length); });
 }
 
 INSTEAD ssize_t recv(int fd, void *into, size_t length, int flags) {
@@ -155,7 +160,7 @@ INSTEAD ssize_t recv(int fd, void *into, size_t length, int flags) {
     const int object = object_of(fd);
     if (object == 0) return real(fd, into, length, flags);
     return transfer("recv", object, POLLIN, flags & MSG_DONTWAIT,
-                    [&] { return receive_bytes(at(object).socket, into, length); });
+                    [&] { return receive_bytes(object_at(object).socket, into, length); });
 }
 
 INSTEAD ssize_t sendmsg(int fd, const msghdr *message, int flags) {
@@ -164,7 +169,7 @@ INSTEAD ssize_t sendmsg(int fd, const msghdr *message, int flags) {
     if (object == 0) return real(fd, message, flags);
     return transfer("sendmsg", object, POLLOUT, flags & MSG_DONTWAIT, [&] {
         return each_piece(message, [&](const void *data, size_t length) {
-            return send_bytes(at(object).socket, data, length);
+            return send_bytes(object_at(object).socket, data, length);
         });
     });
 }
@@ -175,7 +180,7 @@ INSTEAD ssize_t recvmsg(int fd, msghdr *message, int flags) {
     if (object == 0) return real(fd, message, flags);
     return transfer("recvmsg", object, POLLIN, flags & MSG_DONTWAIT, [&] {
         return each_piece(message, [&](void *data, size_t length) {
-            return receive_bytes(at(object).socket, data, length);
+            return receive_bytes(object_at(object).socket, data, length);
         });
     });
 }
@@ -193,11 +198,6 @@ INSTEAD ssize_t readv(int fd, const iovec *pieces, int count) {
 INSTEAD int getifaddrs(ifaddrs **out) noexcept {
     const auto real = REAL(getifaddrs);
     if (!simulated()) return real(out);
-    struct Interface {
-        ifaddrs it;
-        sockaddr_in address, mask;
-        char name[8];
-    };
     auto *all = new Interface[2]{};
     for (int i = 0; i < 2; i++) {
         Interface &one = all[i];
@@ -220,10 +220,13 @@ INSTEAD int getifaddrs(ifaddrs **out) noexcept {
 INSTEAD void freeifaddrs(ifaddrs *all) noexcept {
     const auto real = REAL(freeifaddrs);
     if (!simulated()) return real(all);
-    struct Interface {
-        ifaddrs it;
-        sockaddr_in address, mask;
-        char name[8];
-    };
     delete[] reinterpret_cast<Interface *>(all);
+}
+
+// The same length on every machine.
+INSTEAD int gethostname(char *name, size_t length) noexcept {
+    const auto real = REAL(gethostname);
+    if (!simulated()) return real(name, length);
+    snprintf(name, length, "host%d", own_process().host);
+    return 0;
 }

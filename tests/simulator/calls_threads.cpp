@@ -37,8 +37,6 @@ void *begin(void *argument) {
     return result;
 }
 
-int64_t in_ns(const timespec &time) { return int64_t(time.tv_sec) * second + time.tv_nsec; }
-
 int wait_on(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline) {
     step("pthread_cond_wait");
     pthread_mutex_unlock(mutex);
@@ -69,7 +67,7 @@ INSTEAD int pthread_create(pthread_t *out, const pthread_attr_t *attributes, voi
     auto start = std::make_unique<Start>(Start{run, argument, thread});
     const int result = real(out, attributes, &begin, start.get());
     if (result != 0) {
-        world->threads[thread].state = Thread::State::ended;
+        world->threads[thread].state = Thread::State::unused;
         return result;
     }
     start.release();

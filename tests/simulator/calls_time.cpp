@@ -30,7 +30,7 @@ INSTEAD int nanosleep(const timespec *time, timespec *left) {
     const auto real = REAL(nanosleep);
     if (!simulated()) return real(time, left);
     step("nanosleep");
-    sleep_until(world->clock + int64_t(time->tv_sec) * second + time->tv_nsec);
+    sleep_until(world->clock + in_ns(*time));
     return 0;
 }
 

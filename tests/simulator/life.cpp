@@ -1,3 +1,4 @@
+// Forks the processes of a life, and waits for their ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "life.h"
 #include "scheduler.h"

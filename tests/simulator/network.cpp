@@ -1,3 +1,4 @@
+// Connections whose bytes take their time, break and close as those of the kernel do.
 // SPDX-License-Identifier: Apache-2.0
 #include "network.h"
 #include "scheduler.h"
@@ -17,8 +18,6 @@ namespace {
 constexpr uint32_t network = 0x0A000000; // 10.0.0.0; a host's number comes last
 constexpr uint64_t some_room = 4096;     // bytes; with less there is none
 constexpr int64_t call_again = 1 * second;
-
-Object &object_at(int number) { return world->objects[number]; }
 
 int64_t latency(int from, int to) {
     if (from == to) return 5 * us;
@@ -41,6 +40,15 @@ void settle(Pipe &pipe) {
         pipe.arrived = piece.end;
         pipe.first = (pipe.first + 1) % std::size(pipe.pieces);
         pipe.count--;
+    }
+}
+
+// The one or two parts of a ring that these bytes are in.
+void for_each_part(uint64_t begin, uint64_t bytes, auto &&part) {
+    for (uint64_t done = 0, some; done < bytes; done += some) {
+        const uint64_t at = (begin + done) % ring_bytes;
+        some = std::min<uint64_t>(bytes - done, ring_bytes - at);
+        part(at, done, some);
     }
 }
 
@@ -283,12 +291,9 @@ int64_t receive_bytes(Socket &socket, void *into, size_t length) {
     }
     if (random_below(8) == 0) there = 1 + random_below(there); // the kernel may give less
     const unsigned char *ring = world->rings[socket.receives];
-    for (uint64_t done = 0; done < there;) {
-        const uint64_t at = (pipe.read + done) % ring_bytes,
-                       some = std::min<uint64_t>(there - done, ring_bytes - at);
+    for_each_part(pipe.read, there, [&](uint64_t at, uint64_t done, uint64_t some) {
         memcpy(static_cast<unsigned char *>(into) + done, ring + at, some);
-        done += some;
-    }
+    });
     pipe.read += there;
     return int64_t(there);
 }
@@ -311,12 +316,9 @@ int64_t send_bytes(Socket &socket, const void *from, size_t length) {
     // The kernel takes a short message whole.
     if (fits > some_room && random_below(8) == 0) fits = some_room + random_below(fits - some_room);
     unsigned char *ring = world->rings[socket.sends];
-    for (uint64_t done = 0; done < fits;) {
-        const uint64_t at = (pipe.written + done) % ring_bytes,
-                       some = std::min<uint64_t>(fits - done, ring_bytes - at);
+    for_each_part(pipe.written, fits, [&](uint64_t at, uint64_t done, uint64_t some) {
         memcpy(ring + at, static_cast<const unsigned char *>(from) + done, some);
-        done += some;
-    }
+    });
     pipe.written += fits;
     const int64_t at = std::max(arrival(pipe.from, pipe.to), last_arrival(pipe));
     if (pipe.count == std::size(pipe.pieces)) pipe.count--; // the last two arrive together

@@ -24,7 +24,7 @@ PLANTS = {
         "lib/engine/agent.cpp", "if (now_ns_ >= operation->deadline_ns || is_due) {", "if (false) {",
         "its timeout is|has not ended"),
     "the smaller side goes on": (
-        "lib/cluster/control/failover.cpp", "return (missing_.empty()", "return true || (missing_.empty()",
+        "lib/cluster/control/failover.cpp", "return came_.size() > others()", "return true || came_.size() > others()",
         "has members|were answered|has not ended|blames|its timeout is"),
     "a short silence is a death": (
         "lib/cluster/control/watch.cpp", "if (now - heard >= pace_.timeout)", "if (now - heard >= pace_.timeout / 8)",

@@ -1,10 +1,10 @@
+// Who runs next, and what happens when nobody can: the clock moves on.
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler.h"
 #include "network.h"
-
 #include "real.h"
+
 #include <algorithm>
-#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -155,9 +155,7 @@ bool hand_over() {
     const int next = choose();
     if (next == me) return false;
     world->running = next;
-    if (next == nobody) {
-        world->over = true;
-    } else {
+    if (next != nobody) {
         Thread &thread = world->threads[next];
         __atomic_store_n(&thread.baton, 1, __ATOMIC_SEQ_CST);
         futex(&thread.baton, FUTEX_WAKE, 1);
@@ -203,7 +201,7 @@ uint64_t random_number() { // splitmix64
 
 void step(const char *call) {
     static const bool tells = getenv("DTRAIN_SIMULATOR_TELLS") != nullptr;
-    snprintf(own_process().last_call, sizeof own_process().last_call, "%s", call);
+    own_process().last_call = call;
     world->clock += int64_t(random_below(uint64_t(2 * world->call_cost))) + 1;
     world->trace = (world->trace ^ uint64_t(call[0] + 256 * me)) * 0x100000001B3u;
     if (tells)
@@ -292,7 +290,6 @@ void fail_life(const char *format, ...) {
         va_end(arguments);
         describe_threads(world->verdict, sizeof world->verdict);
     }
-    world->over = true;
     if (getenv("DTRAIN_SIMULATOR_STOPS")) kill(own_process().pid, SIGSTOP); // for a debugger
     _exit(3);
 }

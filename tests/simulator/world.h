@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <ctime>
 #include <sys/types.h>
 
 namespace dtrain::simulator {
@@ -43,7 +44,7 @@ struct Process {
     int host = 0;
     int64_t starts_at = 0, stopped_until = 0;
     int16_t objects[most_descriptors] = {}; // the number of a descriptor's object; 0: none
-    char last_call[48] = {};
+    const char *last_call = "";             // a literal, which all processes have at the same place
 
     bool alive() const { return state == State::running || state == State::stopped; }
 };
@@ -133,7 +134,7 @@ struct World {
     uint64_t ended[64] = {};       // calls, by their status
     uint64_t board[8] = {};        // what the job's processes tell each other
     uint64_t members_of[256] = {}; // of an elastic job's generations: a bit for each process
-    bool over = false, failed = false;
+    bool failed = false;
     char verdict[4096] = {};
     alignas(4096) unsigned char rings[most_pipes][ring_bytes];
 };
@@ -143,6 +144,10 @@ extern thread_local int me; // the number of this thread; nobody: it is not simu
 inline bool simulated() { return world != nullptr && me != nobody; }
 inline Thread &own() { return world->threads[me]; }
 inline Process &own_process() { return world->processes[own().process]; }
+
+inline Object &object_at(int number) { return world->objects[number]; }
+
+inline int64_t in_ns(const timespec &time) { return int64_t(time.tv_sec) * second + time.tv_nsec; }
 
 uint64_t random_number();
 inline uint64_t random_below(uint64_t limit) { return random_number() % limit; }

@@ -40,7 +40,7 @@ size_t Failover::others() const { return missing_.size() + (silent_ ? ended_ + 1
 
 // Of two members, each goes on when they lose each other.
 bool Failover::goes_on() const {
-    return (missing_.empty() && (!silent_ || ended_ == 0)) || came_.size() > others();
+    return came_.size() > others() || (missing_.empty() && ended_ == 0);
 }
 
 } // namespace dtrain::cluster
