@@ -1,4 +1,4 @@
-// Who runs next, and what happens when nobody can: the clock moves on.
+// The thread that runs next, and the clock, which moves on when none can.
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler.h"
 #include "network.h"
