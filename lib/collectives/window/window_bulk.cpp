@@ -152,6 +152,9 @@ WindowOperation::Step WindowBulk::work() {
 }
 
 bool WindowBulk::some_owner_has_given_up() const {
+    // What this rank has read, it has read before it looks here. (Thread sanitizers do not know
+    // atomic_thread_fence().)
+    __sync_synchronize();
     for (uint32_t q = 0; q < ranks_; q++)
         if (touches(rank_, q) && has_given_up(q)) return true;
     return false;

@@ -73,7 +73,7 @@ void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,
     std::atomic<uint64_t> &first = call_.window->flags(rank_).given_up.value;
     if (const uint64_t number = first.load(); number == 0 || call_.number < number)
         first.store(call_.number);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    __sync_synchronize(); // the caller may use its buffers after this
     listener_.operation_ended(*this);
     agent.finish(this, outcome, text);
 }

@@ -55,7 +55,6 @@ class WindowOperation : public engine::Operation {
     // Whether that rank's call has failed, so that its buffers may have got another use before this
     // rank last looked at them.
     bool has_given_up(uint32_t rank) const {
-        std::atomic_thread_fence(std::memory_order_acquire);
         const uint64_t first = call_.window->flags(rank).given_up.value.load();
         return first != 0 && first <= call_.number;
     }
