@@ -131,8 +131,7 @@ Status Mesh::connect(Rail &rail, dtrain_tp_ep_t *&ep) {
 // BUSY: another attempt will follow. If this process lacks memory or descriptors, it fails with
 // that instead, since the next attempt would lack them, too.
 Status Mesh::between_attempts(const Rail &rail) const {
-    if (rail.failure != DTRAIN_ERR_LIMIT && rail.failure != DTRAIN_ERR_NO_MEMORY)
-        return DTRAIN_ERR_BUSY;
+    if (!is_own_lack(rail.failure)) return DTRAIN_ERR_BUSY;
     return fail(rail.failure, "%s", trouble(rail).c_str());
 }
 
@@ -147,7 +146,8 @@ Status Mesh::attempt_failed(Rail &rail, Status status) {
         rail.next_ns = now + std::min(first_backoff << shift, longest_backoff);
         return DTRAIN_ERR_BUSY;
     }
-    tell(rail, status == DTRAIN_ERR_AUTH ? status : DTRAIN_ERR_PEER, trouble(rail).c_str());
+    const bool says_why = status == DTRAIN_ERR_AUTH || is_own_lack(status);
+    tell(rail, says_why ? status : DTRAIN_ERR_PEER, trouble(rail).c_str());
     rail.next_ns = now + pause_after_failure;
     return status;
 }
@@ -286,7 +286,8 @@ void Mesh::rail_event(Completion *self, const dtrain_tp_done_t &event) {
     else if (event.status == DTRAIN_ERR_CORRUPT)
         mesh.tell(rail, event.status, violation_on(name(rail) + route(rail)).c_str());
     else
-        mesh.tell(rail, DTRAIN_ERR_PEER, (name(rail) + " connection broke").c_str());
+        mesh.tell(rail, is_own_lack(event.status) ? event.status : DTRAIN_ERR_PEER,
+                  (name(rail) + " connection broke").c_str());
 }
 
 } // namespace dtrain::engine

@@ -31,6 +31,7 @@ class Mesh {
       public:
         // The connection to this member broke (DTRAIN_ERR_PEER), carried what the member did not
         // send (DTRAIN_ERR_CORRUPT), or could not be made in repeated attempts; the text says how.
+        // is_own_lack(status): that is this process's fault.
         // Operations pending on it, except receives, complete with an error themselves.
         virtual void peer_broken(uint32_t member, Status status, const char *text) = 0;
         // Whether another attempt to connect to the member makes sense.

@@ -27,6 +27,11 @@ struct Completion {
 constexpr bool connection_lost(Status status) {
     return (status <= DTRAIN_ERR_IO && status >= DTRAIN_ERR_PEER) || status == DTRAIN_ERR_CANCELED;
 }
+// This process has too little memory or too few descriptors for a connection: its peer is not to
+// blame.
+constexpr bool is_own_lack(Status status) {
+    return status == DTRAIN_ERR_NO_MEMORY || status == DTRAIN_ERR_LIMIT;
+}
 
 // All functions run under the agent's lock, except construction. An operation ends with
 // Agent::finish(), which calls dispose() and completes the request. Before that, nothing of it may

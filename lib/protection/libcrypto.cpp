@@ -11,10 +11,12 @@ namespace {
 
 constexpr char library[] = "libcrypto.so.3";
 constexpr int get_tag = 0x10, set_tag = 0x11; // EVP_CTRL_AEAD_GET_TAG, _SET_TAG
+constexpr size_t some_memory = 256 << 10;     // OpenSSL takes less before the first key
 constexpr uint64_t no_atexit = 0x0008'0000;   // OPENSSL_INIT_NO_ATEXIT
 
 struct Functions {
     int (*OPENSSL_init_crypto)(uint64_t options, const void *settings);
+    void (*ERR_clear_error)();
     void *(*OSSL_LIB_CTX_new)();
     void *(*EVP_CIPHER_fetch)(void *library, const char *name, const char *properties);
     void *(*EVP_CIPHER_CTX_new)();
@@ -28,9 +30,12 @@ struct Functions {
     void *cipher; // nullptr: the library cannot be used
 
     // In a context of the library's own, so that neither the program's settings of OpenSSL nor its
-    // end of OpenSSL matter. Threads may still run when the process exits, hence no_atexit.
+    // end of OpenSSL matter. Threads may still run when the process exits, hence no_atexit. What
+    // OpenSSL initializes when it first meets an error ends in a deadlock if it lacks memory, so
+    // that is done here, and only if there is some.
     Functions() : cipher(nullptr) {
-        const bool complete = load("OPENSSL_init_crypto", OPENSSL_init_crypto) &&
+        const bool complete = has_memory() && load("OPENSSL_init_crypto", OPENSSL_init_crypto) &&
+                              load("ERR_clear_error", ERR_clear_error) &&
                               load("OSSL_LIB_CTX_new", OSSL_LIB_CTX_new) &&
                               load("EVP_CIPHER_fetch", EVP_CIPHER_fetch) &&
                               load("EVP_CIPHER_CTX_new", EVP_CIPHER_CTX_new) &&
@@ -40,8 +45,13 @@ struct Functions {
                               load("EVP_CipherFinal_ex", EVP_CipherFinal_ex) &&
                               load("EVP_CIPHER_CTX_ctrl", EVP_CIPHER_CTX_ctrl) &&
                               OPENSSL_init_crypto(no_atexit, nullptr) == 1;
+        if (complete) ERR_clear_error();
         void *const context = complete ? OSSL_LIB_CTX_new() : nullptr; // kept forever
         if (context != nullptr) cipher = EVP_CIPHER_fetch(context, "AES-256-GCM", nullptr);
+    }
+    static bool has_memory() {
+        const std::unique_ptr<char[]> much(new (std::nothrow) char[some_memory]);
+        return much != nullptr;
     }
     template <class Function> static bool load(const char *name, Function &function) {
         void *symbol = nullptr;

@@ -107,6 +107,7 @@ int poll_until(pollfd *fds, nfds_t count, int64_t deadline) {
                 fail_life("the simulator cannot poll so many descriptors");
             wait.of[wait.count++] = {object, fds[i].events};
         }
+        if (ready == 0 && deadline <= world->clock) find_nothing();
         if (ready > 0 || deadline <= world->clock) return ready;
         wait_for(wait, deadline);
     }
@@ -245,6 +246,7 @@ INSTEAD int epoll_wait(int epoll, epoll_event *events, int most, int timeout_ms)
             events[found].events = now;
             events[found++].data.u64 = item.data;
         }
+        if (found == 0 && deadline <= world->clock) find_nothing();
         if (found > 0 || deadline <= world->clock) return found;
         wait_for_events(object, POLLIN, deadline);
     }

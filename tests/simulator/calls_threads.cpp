@@ -38,8 +38,10 @@ void *begin(void *argument) {
 }
 
 int wait_on(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline) {
+    const auto real_unlock = REAL(pthread_mutex_unlock);
     step("pthread_cond_wait");
-    pthread_mutex_unlock(mutex);
+    real_unlock(mutex); // nobody runs between this and the wait
+    wake(mutex, true);
     // It may also wake up for no reason.
     const bool woken = random_below(50) == 0 || wait_at(condition, deadline);
     pthread_mutex_lock(mutex);
@@ -62,9 +64,11 @@ INSTEAD int pthread_create(pthread_t *out, const pthread_attr_t *attributes, voi
     const auto real = REAL(pthread_create);
     if (!simulated()) return real(out, attributes, run, argument);
     step("pthread_create");
-    const int thread = add_thread(own().process, "thread");
+    auto start = std::make_unique<Start>(Start{run, argument, nobody});
+    const int thread =
+        add_thread(own().process, "thread"); // from here on it may be given the baton
     if (thread == nobody) fail_life("the simulator has too few threads");
-    auto start = std::make_unique<Start>(Start{run, argument, thread});
+    start->thread = thread;
     const int result = real(out, attributes, &begin, start.get());
     if (result != 0) {
         world->threads[thread].state = Thread::State::unused;

@@ -21,7 +21,8 @@ INSTEAD int clock_gettime(clockid_t clock, timespec *out) noexcept {
     const auto real = REAL(clock_gettime);
     if (!simulated()) return real(clock, out);
     step("clock_gettime");
-    const int64_t now = world->clock + (clock == CLOCK_REALTIME ? epoch : 0);
+    int64_t now = world->clock;
+    if (clock == CLOCK_REALTIME) now += epoch + own_process().ahead;
     *out = {now / second, now % second};
     return 0;
 }

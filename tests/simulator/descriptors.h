@@ -19,8 +19,9 @@ int64_t transfer(const char *call, int object, short events, bool only_once, Att
     step(call);
     for (;;) {
         const int64_t result = attempt();
-        if (result != -EAGAIN || only_once || world->objects[object].nonblocking)
-            return result >= 0 ? result : result_of(result);
+        const bool once = only_once || world->objects[object].nonblocking;
+        if (result == -EAGAIN && once) find_nothing();
+        if (result != -EAGAIN || once) return result >= 0 ? result : result_of(result);
         wait_for_events(object, events, never);
     }
 }

@@ -83,7 +83,7 @@ class ElasticRank : Caller {
     // The first to do a step in a generation says for all which processes are in it.
     void check_members() {
         if (!is_fresh_) return;
-        std::vector<int32_t> all(size_t(dtrain_comm_size(comm_)));
+        Data<int32_t> all(size_t(dtrain_comm_size(comm_)));
         const int32_t self = process;
         begin();
         if (!passes(dtrain_allgather(comm_, &self, all.data(), 1, DTRAIN_I32, nullptr, nullptr),
@@ -113,14 +113,14 @@ class ElasticRank : Caller {
     // A push by all, a sum, and what all agree on.
     bool step(bool &over, bool &changed) {
         if (table_ == nullptr && !open_table()) return false;
-        const std::vector<double> ones(length, 1);
+        const Data<double> ones(length, 1);
         begin();
         if (!passes(dtrain_table_push(table_, 0, length, ones.data(), nullptr, nullptr), "push",
                     plan.op_timeout))
             return false;
         const uint64_t before = ++world->board[pushes];
         const int size = dtrain_comm_size(comm_), rank = dtrain_comm_rank(comm_);
-        std::vector<int64_t> data(1 + generation_ % 2 * 5000, rank);
+        Data<int64_t> data(1 + generation_ % 2 * 5000, rank);
         begin();
         if (!passes(dtrain_allreduce(comm_, data.data(), data.data(), data.size(), DTRAIN_I64,
                                      DTRAIN_SUM, nullptr, nullptr),
@@ -151,7 +151,7 @@ class ElasticRank : Caller {
 
     // Every answered push is in it, once; those of killed workers perhaps.
     bool check_table(double answered) {
-        std::vector<double> values(length);
+        Data<double> values(length);
         begin();
         if (!passes(dtrain_table_pull(table_, 0, length, values.data(), nullptr, nullptr), "pull",
                     plan.op_timeout))

@@ -72,18 +72,18 @@ class FixedRank : Caller {
         return check_op(dtrain_barrier(comm_, nullptr, nullptr), "barrier");
     }
 
-    std::vector<int64_t> numbers(size_t count) const {
-        std::vector<int64_t> out(count);
+    Data<int64_t> numbers(size_t count) const {
+        Data<int64_t> out(count);
         std::iota(out.begin(), out.end(), process);
         return out;
     }
-    void expect_sums(const std::vector<int64_t> &data, const char *call) {
+    void expect_sums(const Data<int64_t> &data, const char *call) {
         const int64_t sum = std::accumulate(members.begin(), members.end(), int64_t{0});
         for (size_t i = 0; i < data.size(); i++)
             expect(data[i], sum + int64_t(i) * size(), call, i);
     }
     bool allreduce(size_t count, int) {
-        std::vector<int64_t> data = numbers(count);
+        Data<int64_t> data = numbers(count);
         if (!check_op(dtrain_allreduce(comm_, data.data(), data.data(), count, DTRAIN_I64,
                                        DTRAIN_SUM, nullptr, nullptr),
                       "allreduce"))
@@ -94,7 +94,7 @@ class FixedRank : Caller {
     // In flight at once; waited for in another order on each rank.
     bool several(size_t count, int) {
         constexpr size_t most = 4;
-        std::vector<int64_t> data[most];
+        Data<int64_t> data[most];
         dtrain_request_t *requests[most] = {};
         bool good = true;
         for (size_t i = 0; i < most && good; i++) {
@@ -114,7 +114,7 @@ class FixedRank : Caller {
         return good;
     }
     bool broadcast(size_t count, int root) {
-        std::vector<int32_t> data(count, rank() == root ? root + 17 : -1);
+        Data<int32_t> data(count, rank() == root ? root + 17 : -1);
         if (!check_op(
                 dtrain_broadcast(comm_, data.data(), count, DTRAIN_I32, root, nullptr, nullptr),
                 "broadcast"))
@@ -124,7 +124,7 @@ class FixedRank : Caller {
     }
     bool allgather(size_t count, int) {
         count = count / 8 + 1;
-        std::vector<int32_t> own(count, process), all(count * members.size(), -1);
+        Data<int32_t> own(count, process), all(count * members.size(), -1);
         if (!check_op(dtrain_allgather(comm_, own.data(), all.data(), count, DTRAIN_I32, nullptr,
                                        nullptr),
                       "allgather"))
@@ -134,7 +134,7 @@ class FixedRank : Caller {
     }
     bool alltoall(size_t count, int) {
         count = count / 8 + 1;
-        std::vector<int32_t> in(count * members.size()), out(in.size(), -1);
+        Data<int32_t> in(count * members.size()), out(in.size(), -1);
         for (size_t i = 0; i < in.size(); i++) in[i] = process * 100 + int32_t(i / count);
         if (!check_op(
                 dtrain_alltoall(comm_, in.data(), out.data(), count, DTRAIN_I32, nullptr, nullptr),
@@ -147,7 +147,7 @@ class FixedRank : Caller {
     // To the next rank, from the one before, both at once.
     bool messages(size_t count, int) {
         const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
-        std::vector<int32_t> in(count, -1), out(count, process);
+        Data<int32_t> in(count, -1), out(count, process);
         dtrain_request_t *request = nullptr;
         if (!check_op(
                 dtrain_recv(comm_, in.data(), count, DTRAIN_I32, before, 1, nullptr, &request),
@@ -166,7 +166,7 @@ class FixedRank : Caller {
     bool table(size_t, int) {
         if (has_shrunk_) return true; // such a communicator has no tables
         if (table_ == nullptr && !make_table()) return false;
-        const std::vector<double> ones(table_length, 1);
+        const Data<double> ones(table_length, 1);
         begin();
         if (!check_op(dtrain_table_push(table_, 0, table_length, ones.data(), nullptr, nullptr),
                       "push"))
@@ -174,7 +174,7 @@ class FixedRank : Caller {
         pushed_ += size();
         begin();
         if (!barrier(0, 0)) return false;
-        std::vector<double> values(table_length, -1);
+        Data<double> values(table_length, -1);
         begin();
         if (!check_op(dtrain_table_pull(table_, 0, table_length, values.data(), nullptr, nullptr),
                       "pull"))
@@ -211,7 +211,7 @@ class FixedRank : Caller {
                        2 * plan.op_timeout))
                 return false;
         }
-        const std::vector<double> ones(table_length, 1);
+        const Data<double> ones(table_length, 1);
         for (int i = 0; i < 3; i++) {
             begin();
             if (!check_op(
@@ -221,7 +221,7 @@ class FixedRank : Caller {
             begin();
             if (!check_op(dtrain_table_clock(clocked_, nullptr, nullptr), "clock")) return false;
             clock_++;
-            std::vector<double> values(table_length, -1);
+            Data<double> values(table_length, -1);
             begin();
             if (!check_op(
                     dtrain_table_pull(clocked_, 0, table_length, values.data(), nullptr, nullptr),
@@ -245,7 +245,7 @@ class FixedRank : Caller {
         if (!check(dtrain_gradients_create(comm_, nullptr, &queue), "creating a queue",
                    2 * plan.op_timeout))
             return false;
-        std::vector<int64_t> data[most];
+        Data<int64_t> data[most];
         dtrain_request_t *requests[most] = {};
         bool good = true;
         begin();
@@ -299,7 +299,7 @@ class FixedRank : Caller {
         // Two that live may never reach each other.
         if (!is_smaller && ++in_vain_ == patience) return false;
         const auto others = size_t(dtrain_comm_size(comm_));
-        std::vector<int32_t> all(2 * others, -1);
+        Data<int32_t> all(2 * others, -1);
         const int32_t own[2] = {process, step_};
         if (dtrain_allgather(comm_, own, all.data(), 2, DTRAIN_I32, nullptr, nullptr) != DTRAIN_OK)
             return false; // whom it names is not known

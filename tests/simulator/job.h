@@ -1,6 +1,7 @@
 // The job that is simulated: what its ranks do, what may befall them, and what must hold then.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "program_memory.h"
 #include "world.h"
 
 #include <string>
@@ -22,7 +23,7 @@ struct Plan {
     std::vector<std::pair<std::string, std::string>> options;
     std::vector<Fault> faults;
     uint32_t switch_each;
-    int64_t call_cost, latency;
+    int64_t call_cost, empty_cost, latency;
     int cores;
 
     int workers() const { return ranks + newcomers; }

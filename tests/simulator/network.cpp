@@ -61,6 +61,7 @@ int make_pipe(int from, int to) {
     for (int i = 0; i < most_pipes; i++)
         if (!world->pipes[i].used) {
             world->pipes[i] = {};
+            world->pipes_used = std::max(world->pipes_used, i + 1);
             world->pipes[i].used = true;
             world->pipes[i].from = from;
             world->pipes[i].to = to;
@@ -75,7 +76,7 @@ bool has_end(const Pipe &pipe) {
 bool is_reset(const Pipe &pipe) { return pipe.reset_at <= world->clock; }
 
 bool is_taken(int host, uint16_t port) {
-    return std::ranges::any_of(world->objects, [&](const Object &object) {
+    return std::ranges::any_of(all_objects(), [&](const Object &object) {
         return object.kind == Object::Kind::socket && !object.socket.datagram &&
                object.socket.host == host && object.socket.port == port &&
                object.socket.state != Socket::State::up; // of connections, only the listener's
@@ -95,7 +96,7 @@ int host_of(const sockaddr *address, int self) {
 }
 
 int listener_at(int host, uint16_t port) {
-    for (int i = 1; i < most_objects; i++) {
+    for (int i = 1; i < world->objects_used; i++) {
         const Object &object = object_at(i);
         if (object.kind == Object::Kind::socket &&
             object.socket.state == Socket::State::listening && object.socket.host == host &&
@@ -103,6 +104,11 @@ int listener_at(int host, uint16_t port) {
             return i;
     }
     return 0;
+}
+
+void note_answer(const Socket &caller) {
+    if (caller.state == Socket::State::connecting)
+        world->next_answer = std::min(world->next_answer, caller.at);
 }
 
 void answer(Socket &caller) {
@@ -171,7 +177,7 @@ void close_socket(Socket &socket) {
         send_end(socket);
     in.reset_at = -1; // a writer will hear of it
     for (Pipe *pipe : {&in, &out}) {
-        const bool other_is_there = std::ranges::any_of(world->objects, [&](const Object &object) {
+        const bool other_is_there = std::ranges::any_of(all_objects(), [&](const Object &object) {
             return object.kind == Object::Kind::socket && &object.socket != &socket &&
                    object.socket.state == Socket::State::up &&
                    (&world->pipes[object.socket.receives] == pipe ||
@@ -205,13 +211,13 @@ int64_t next_arrival() {
     const auto note = [&](int64_t at) {
         if (at > world->clock) next = std::min(next, at);
     };
-    for (const Pipe &pipe : world->pipes) {
+    for (const Pipe &pipe : all_pipes()) {
         if (!pipe.used) continue;
         if (pipe.count > 0) note(pipe.pieces[pipe.first].at);
         note(pipe.end_at);
         note(pipe.reset_at);
     }
-    for (const Object &object : world->objects) {
+    for (const Object &object : all_objects()) {
         if (object.kind == Object::Kind::timer) note(object.timer.at);
         if (object.kind == Object::Kind::socket && object.socket.state != Socket::State::listening)
             note(object.socket.at);
@@ -220,10 +226,14 @@ int64_t next_arrival() {
 }
 
 void settle_network() {
-    for (Object &object : world->objects)
+    if (world->clock < world->next_answer) return;
+    world->next_answer = never;
+    for (Object &object : all_objects())
         if (object.kind == Object::Kind::socket &&
-            object.socket.state == Socket::State::connecting && object.socket.at <= world->clock)
-            answer(object.socket);
+            object.socket.state == Socket::State::connecting) {
+            if (object.socket.at <= world->clock) answer(object.socket);
+            note_answer(object.socket);
+        }
 }
 
 int make_object(Object::Kind kind, bool nonblocking) {
@@ -231,6 +241,7 @@ int make_object(Object::Kind kind, bool nonblocking) {
         Object &object = object_at(i);
         if (object.references > 0) continue;
         object = {};
+        world->objects_used = std::max(world->objects_used, i + 1);
         object.kind = kind;
         object.nonblocking = nonblocking;
         object.references = 1;
@@ -247,7 +258,7 @@ void release_object(int number) {
     if (--object.references > 0) return;
     if (object.kind == Object::Kind::socket) close_socket(object.socket);
     object.kind = Object::Kind::none;
-    for (Object &other : world->objects) {
+    for (Object &other : all_objects()) {
         if (other.kind != Object::Kind::epoll) continue;
         auto *end = std::remove_if(other.epoll.items, other.epoll.items + other.epoll.count,
                                    [&](const Epoll::Item &item) { return item.object == number; });
@@ -267,7 +278,7 @@ void cut(int host, int other, int64_t until) {
     for (auto [from, to] : {std::pair{host, other}, std::pair{other, host}}) {
         Link &link = world->links[from][to];
         link.cut_until = std::max(link.cut_until, until);
-        for (Pipe &pipe : world->pipes) {
+        for (Pipe &pipe : all_pipes()) {
             if (!pipe.used || pipe.from != from || pipe.to != to) continue;
             settle(pipe);
             const int64_t again = arrival(from, to);
@@ -370,6 +381,7 @@ int connect_to(Object &object, const sockaddr *address, socklen_t length) {
     if (socket.state != Socket::State::fresh) return -EISCONN;
     socket.state = Socket::State::connecting;
     socket.at = world->clock + latency(socket.host, host);
+    note_answer(socket);
     return -EINPROGRESS;
 }
 

@@ -26,6 +26,7 @@ Plan::Plan(uint64_t seed) {
     silence = (1 + below(4)) * second;
     switch_each = 2u << below(7);
     call_cost = 50 << below(6);
+    empty_cost = below(2) == 0 ? call_cost : 20 * us;
     latency = (5 + below(200)) * us;
     cores = int(1 << below(7));
     options = {{"transports", "tcp"},
@@ -58,7 +59,11 @@ void Plan::add_fault(uint64_t random) {
         fault.who = 0;
         fault.whom = 1 + int(each() % uint64_t(workers() - 1));
     }
+    if (fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::power_off) fault.lasts = 0;
     if (fault.kind == Fault::Kind::slow) fault.lasts = int64_t(each() % 20) * ms;
+    if (fault.kind == Fault::Kind::jump)
+        fault.lasts = int64_t(each() % 7'200) * second - 3'600 * second;
+    if (fault.kind == Fault::Kind::starve) fault.share = 1 << each() % 8;
     if (fault.kind == Fault::Kind::cut && each() % 4 == 0) fault.lasts = 1'000 * second;
     faults.push_back(fault);
 }
@@ -68,7 +73,8 @@ bool Plan::may_fail() const {
         switch (fault.kind) {
         case Fault::Kind::stop:
         case Fault::Kind::cut: return fault.lasts + sent_again >= std::min(silence, op_timeout) / 2;
-        case Fault::Kind::slow: return false;
+        case Fault::Kind::slow:
+        case Fault::Kind::jump: return false;
         default: return true;
         }
     });
@@ -76,7 +82,7 @@ bool Plan::may_fail() const {
 
 bool Plan::is_suspect(int process) const {
     return std::ranges::any_of(faults, [&](const Fault &fault) {
-        return fault.kind != Fault::Kind::slow &&
+        return fault.kind != Fault::Kind::slow && fault.kind != Fault::Kind::jump &&
                (fault.who == process || (fault.kind == Fault::Kind::cut && fault.whom == process));
     });
 }
@@ -95,8 +101,9 @@ int64_t Plan::stopped(int process) const {
 }
 
 std::string Plan::text() const {
-    static constexpr const char *names[] = {"killed", "stopped", "cut off from", "without power",
-                                            "slow to"};
+    static constexpr const char *names[] = {"killed",         "stopped", "cut off from",
+                                            "without power",  "slow to", "told another time of day",
+                                            "short of memory"};
     std::string out = std::to_string(ranks) + " ranks, " + std::to_string(steps) + " steps";
     for (auto &[key, value] : options) out += ", " + key + "=" + value;
     if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";
@@ -107,7 +114,7 @@ std::string Plan::text() const {
         out += line;
         const bool two = fault.kind == Fault::Kind::cut || fault.kind == Fault::Kind::slow;
         if (two) out += " rank " + std::to_string(fault.whom);
-        if (two || fault.kind == Fault::Kind::stop) {
+        if (fault.lasts != 0) {
             snprintf(line, sizeof line, ", %.3f s", double(fault.lasts) / second);
             out += line;
         }
@@ -118,6 +125,7 @@ std::string Plan::text() const {
 void set_up(World &fresh, const Plan &plan, uint32_t masked_faults) {
     fresh.switch_each = plan.switch_each;
     fresh.call_cost = plan.call_cost;
+    fresh.empty_cost = plan.empty_cost;
     fresh.cores = plan.cores;
     for (auto &row : fresh.links)
         for (Link &link : row) link.latency = plan.latency;

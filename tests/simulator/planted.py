@@ -39,6 +39,9 @@ PLANTS = {
     "a blocked connection is forgotten": (
         "transports/tcp/connection_tx.cpp", "shared_.stale_interest = true;", "shared_.stale_interest = false;",
         "has not ended|nobody can ever run|its timeout is|though nothing had happened"),
+    "a rank without memory blames others": (
+        "lib/engine/mesh.cpp", "mesh.tell(rail, is_own_lack(event.status) ? event.status : DTRAIN_ERR_PEER,",
+        "mesh.tell(rail, DTRAIN_ERR_PEER,", "blames"),
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
         "its timeout is|has not ended"),

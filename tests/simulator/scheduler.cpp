@@ -5,6 +5,7 @@
 #include "real.h"
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -48,7 +49,7 @@ bool is_ready(const Thread &thread) {
 // When time can be passed to at once, as nobody can run before.
 int64_t next_time() {
     int64_t next = next_arrival();
-    for (const Thread &thread : world->threads)
+    for (const Thread &thread : all_threads())
         if (thread.state == Thread::State::blocked && is_there(thread))
             next = std::min(next, thread.deadline);
     for (const Process &process : world->processes)
@@ -69,7 +70,7 @@ const char *text_of(const Wait &wait) {
 
 void describe_threads(char *text, size_t room) {
     size_t used = strlen(text);
-    for (const Thread &thread : world->threads) {
+    for (const Thread &thread : all_threads()) {
         if (thread.state == Thread::State::unused || thread.state == Thread::State::ended) continue;
         const Process &process = world->processes[thread.process];
         if (!process.alive() || used >= room) continue;
@@ -83,7 +84,7 @@ void describe_threads(char *text, size_t room) {
 }
 
 void forget_threads(int process) {
-    for (Thread &thread : world->threads)
+    for (Thread &thread : all_threads())
         if (thread.process == process) thread.state = Thread::State::unused;
 }
 
@@ -114,6 +115,11 @@ void happen(Fault &fault) {
         world->links[fault.who][fault.whom].latency = fault.lasts;
         world->links[fault.whom][fault.who].latency = fault.lasts;
         return;
+    case Fault::Kind::jump: process.ahead += fault.lasts; return;
+    case Fault::Kind::starve:
+        process.starves_until = world->clock + fault.lasts;
+        process.starves_each = uint32_t(fault.share);
+        return;
     case Fault::Kind::count: return;
     }
 }
@@ -137,7 +143,7 @@ bool all_have_left() {
 int choose() {
     for (;;) {
         int ready[most_threads], count = 0;
-        for (int i = 0; i < most_threads; i++)
+        for (int i = 0; i < world->threads_used; i++)
             if (is_ready(world->threads[i])) ready[count++] = i;
         if (count > 0) return ready[random_below(uint64_t(count))];
         if (all_have_left()) return nobody;
@@ -158,7 +164,7 @@ bool hand_over() {
     if (next != nobody) {
         Thread &thread = world->threads[next];
         __atomic_store_n(&thread.baton, 1, __ATOMIC_SEQ_CST);
-        futex(&thread.baton, FUTEX_WAKE, 1);
+        futex(&thread.baton, FUTEX_WAKE, INT_MAX); // one that was killed may wait there, too
     }
     if (own.state != Process::State::killed) return true;
     kill(own.pid, SIGKILL);
@@ -212,6 +218,10 @@ void step(const char *call) {
         switch_away();
 }
 
+void find_nothing() {
+    if (world->empty_cost > 0) world->clock += int64_t(random_below(uint64_t(world->empty_cost)));
+}
+
 bool wait_at(const void *address, int64_t deadline) {
     Wait wait;
     wait.kind = Wait::Kind::address;
@@ -222,7 +232,7 @@ bool wait_at(const void *address, int64_t deadline) {
 
 void wake(const void *address, bool all) {
     int waiting[most_threads], count = 0;
-    for (int i = 0; i < most_threads; i++) {
+    for (int i = 0; i < world->threads_used; i++) {
         const Thread &thread = world->threads[i];
         if (thread.state == Thread::State::blocked && thread.process == own().process &&
             thread.wait.kind == Wait::Kind::address && thread.wait.address == address &&
@@ -243,6 +253,7 @@ int add_thread(int process, const char *name) {
         Thread &thread = world->threads[i];
         if (thread.state != Thread::State::unused) continue; // one that has ended may yet be joined
         thread = {};
+        world->threads_used = std::max(world->threads_used, i + 1);
         thread.process = process;
         thread.state = Thread::State::ready;
         snprintf(thread.name, sizeof thread.name, "%s", name);
@@ -261,7 +272,7 @@ void take_baton() {
 void begin_with(int thread) {
     world->running = thread;
     __atomic_store_n(&world->threads[thread].baton, 1, __ATOMIC_SEQ_CST);
-    futex(&world->threads[thread].baton, FUTEX_WAKE, 1);
+    futex(&world->threads[thread].baton, FUTEX_WAKE, INT_MAX);
 }
 
 void end_thread() {

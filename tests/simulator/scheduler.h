@@ -7,6 +7,7 @@ namespace dtrain::simulator {
 
 // At the begin of each call: time passes, faults happen, and others may run first.
 void step(const char *call);
+void find_nothing(); // a look at descriptors takes its time
 // Until wake() of that address, or the deadline; whether it was woken.
 bool wait_at(const void *address, int64_t deadline = never);
 // All, or one of those who wait there in this process.

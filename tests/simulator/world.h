@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <ctime>
+#include <span>
 #include <sys/types.h>
 
 namespace dtrain::simulator {
@@ -43,6 +44,9 @@ struct Process {
     pid_t pid = 0;
     int host = 0;
     int64_t starts_at = 0, stopped_until = 0;
+    int64_t starves_until = 0;
+    uint32_t starves_each = 1;              // one in so many allocations fails until then
+    int64_t ahead = 0;                      // its time of day, of that when the world began
     int16_t objects[most_descriptors] = {}; // the number of a descriptor's object; 0: none
     const char *last_call = "";             // a literal, which all processes have at the same place
 
@@ -99,9 +103,10 @@ struct Object {
 };
 
 struct Fault {
-    enum class Kind : uint8_t { kill, stop, cut, power_off, slow, count } kind = {};
+    enum class Kind : uint8_t { kill, stop, cut, power_off, slow, jump, starve, count } kind = {};
     int64_t at = 0, lasts = 0;
     int who = 0, whom = 0; // a process, two hosts
+    int share = 1;         // of allocations that fail: one in so many
     bool done = false, masked = false;
 };
 
@@ -114,6 +119,7 @@ struct World {
     uint64_t seed = 0;
     uint32_t switch_each = 8; // calls, on average
     int64_t call_cost = 0;    // ns
+    int64_t empty_cost = 0;   // ns, of a look at descriptors that finds nothing
     int cores = 1;            // as processes are told
     int64_t time_limit = 600 * second;
     uint64_t step_limit = 10'000'000;
@@ -125,6 +131,8 @@ struct World {
     Thread threads[most_threads];
     Process processes[most_processes];
     Object objects[most_objects];
+    int objects_used = 1, pipes_used = 0, threads_used = 0; // none beyond has ever been in use
+    int64_t next_answer = never;                            // to a socket that connects
     Pipe pipes[most_pipes];
     Link links[most_processes][most_processes];
     Fault faults[most_faults];
@@ -145,6 +153,13 @@ inline bool simulated() { return world != nullptr && me != nobody; }
 inline Thread &own() { return world->threads[me]; }
 inline Process &own_process() { return world->processes[own().process]; }
 
+inline std::span<Thread> all_threads() {
+    return std::span(world->threads, size_t(world->threads_used));
+}
+inline std::span<Object> all_objects() {
+    return std::span(world->objects, size_t(world->objects_used));
+}
+inline std::span<Pipe> all_pipes() { return std::span(world->pipes, size_t(world->pipes_used)); }
 inline Object &object_at(int number) { return world->objects[number]; }
 
 inline int64_t in_ns(const timespec &time) { return int64_t(time.tv_sec) * second + time.tv_nsec; }

@@ -27,15 +27,18 @@ void Connection::establish(Route route) {
     flush();
 }
 
-void Connection::fail(const char *reason) {
-    if (!broken_) reason_ = reason;
+void Connection::fail(const char *reason, dtrain_status_t failure) {
+    if (!broken_) {
+        reason_ = reason;
+        failure_ = failure;
+    }
     broken_ = shared_.attention = true;
 }
 
 // Tells the peer, which might not notice by itself: the network has no connections.
-void Connection::quit(const char *reason) {
+void Connection::quit(const char *reason, dtrain_status_t failure) {
     say_goodbye();
-    fail(reason);
+    fail(reason, failure);
 }
 
 void Connection::abandon() {

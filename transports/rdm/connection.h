@@ -23,8 +23,12 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     bool up() const { return channel_ && channel_->link; }
     bool broken() const { return broken_; } // unusable; abandon() must be called
     const char *reason() const { return reason_; }
-    void fail(const char *reason); // for a failure noticed elsewhere
-    void quit(const char *reason); // by this side, which tells the peer
+    // For a failure noticed elsewhere.
+    void fail(const char *reason, dtrain_status_t failure = DTRAIN_ERR_PEER);
+    // By this side, which tells the peer.
+    void quit(const char *reason, dtrain_status_t failure = DTRAIN_ERR_PEER);
+    void starve() { quit("out of memory", DTRAIN_ERR_NO_MEMORY); }
+    dtrain_status_t failure() const { return failure_; }
 
     // The handshake is done.
     void establish(Route route);
@@ -98,6 +102,7 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     bool broken_ = false;
     bool goodbye_ = false; // it was sent
     const char *reason_ = "";
+    dtrain_status_t failure_ = DTRAIN_ERR_PEER;
 
     JobList queue_;  // messages not started
     JobList flying_; // held by the wire

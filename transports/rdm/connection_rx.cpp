@@ -23,7 +23,7 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
     case Kind::credit:
     case Kind::ping: break;
     case Kind::arrived:
-        if (!shared_.completions.reserve(1)) return quit("out of memory");
+        if (!shared_.completions.reserve(1)) return starve();
         shared_.completions.push({0, 0, 0, head.tag, DTRAIN_OK, DTRAIN_TP_PUT_ARRIVED, 0});
         break;
     case Kind::bye:
@@ -43,7 +43,7 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
     arriving_.receive = shared_.receives.match(head.tag);
     if (!arriving_.receive) {
         arriving_.message = shared_.receives.keep(head.tag, length, this);
-        if (!arriving_.message) return quit("out of memory");
+        if (!arriving_.message) return starve();
     }
     on_bytes(payload, len);
 }
@@ -76,8 +76,9 @@ void Connection::on_bytes(const uint8_t *payload, size_t len) {
 }
 
 void Connection::on_bulk(const Head &head, Remote *remote) {
-    const bool good = accept(head) && head.kind == Kind::bulk;
-    if (good && head.length <= shared_.wire->attr().bulk_limit && rendezvous_.may_announce()) {
+    const bool good = accept(head) && head.kind == Kind::bulk &&
+                      head.length <= shared_.wire->attr().bulk_limit && rendezvous_.may_announce();
+    if (good) {
         if (tp::Receive *receive = shared_.receives.match(head.tag))
             return fetch(receive, head, remote);
         if (tp::Message *message =
@@ -86,7 +87,10 @@ void Connection::on_bulk(const Head &head, Remote *remote) {
             return;
         }
     }
-    quit("protocol error: a bulk message that exceeds the limits, or out of memory");
+    if (good)
+        starve();
+    else
+        quit("protocol error: a bulk message that exceeds the limits");
     shared_.wire->drop(channel_->link, remote);
 }
 

@@ -123,7 +123,7 @@ Sent Connection::get(Job *job, uint64_t remote_address, const void *rkey) {
 }
 
 void Connection::control(const Head &head) {
-    if (!control_.push(head)) quit("out of memory");
+    if (!control_.push(head)) starve();
 }
 
 // Returns the credit for a message of that length.

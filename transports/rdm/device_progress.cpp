@@ -51,7 +51,7 @@ void Device::work() {
     for (Connection *c = connections_.front(), *next; c; c = next) {
         next = connections_.next(c);
         if (c->broken())
-            lose(c, DTRAIN_ERR_PEER);
+            lose(c, c->failure());
         else
             c->flush();
     }

@@ -39,21 +39,22 @@ void Connection::update_interest() {
 }
 
 void Connection::abandon() {
+    // What lacks memory is this process; its operations are told of a loss as usual.
+    const dtrain_status_t told = failure_ == DTRAIN_ERR_NO_MEMORY ? DTRAIN_ERR_PEER : failure_;
     if (up()) shared_.poller.remove(fd_.get(), this);
     fd_.reset();
-    if (out_send_) finish(std::exchange(out_send_, nullptr), failure_);
-    while (Send *send = queue_.pop_front()) finish(send, failure_);
-    while (Send *send = streams_.pop_front()) finish(send, failure_);
+    if (out_send_) finish(std::exchange(out_send_, nullptr), told);
+    while (Send *send = queue_.pop_front()) finish(send, told);
+    while (Send *send = streams_.pop_front()) finish(send, told);
     while (Send *send = rendezvous_.find_if([](const Send &) { return true; })) {
         rendezvous_.end(send);
-        finish(send, failure_);
+        finish(send, told);
     }
-    while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; }))
-        finish(t, failure_);
+    while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; })) finish(t, told);
     in_transfer_ = nullptr;
     tp::Receive *receive = std::exchange(in_receive_, nullptr);
     if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
-    if (receive) shared_.receives.fail(receive, failure_);
+    if (receive) shared_.receives.fail(receive, told);
     shared_.receives.lose(this, [this](const tp::Message &message) {
         if (&message == in_message_) in_message_ = nullptr;
     });

@@ -93,6 +93,7 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     void withdraw_receives(uint64_t cookie);
     void drop_arriving();
     bool fail(const char *reason);
+    bool starve(); // fails: this process lacks memory
 
     Shared &shared_;
     Fd fd_;

@@ -160,7 +160,7 @@ bool Connection::on_eager() {
         give_credit(in_.length);
     } else {
         in_message_ = shared_.receives.keep(in_.tag, in_.length, this);
-        if (!in_message_) return fail("out of memory");
+        if (!in_message_) return starve();
     }
     if (!in_payload_left_) payload_complete();
     return true;
@@ -174,7 +174,7 @@ bool Connection::on_announce() {
         return true;
     }
     if (rendezvous_.keep(shared_.receives, in_.tag, in_.length, in_.id, this)) return true;
-    return fail("out of memory");
+    return starve();
 }
 
 void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t length,
@@ -185,8 +185,7 @@ void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t leng
         Transfer *transfer = shared_.transfers.get();
         if (!transfer || !transfers_.insert(transfer, &frame.peer_id)) {
             if (transfer) shared_.transfers.put(transfer);
-            broken_ = shared_.attention = true;
-            reason_ = "out of memory";
+            starve();
             return shared_.receives.fail(receive, DTRAIN_ERR_NO_MEMORY);
         }
         receive->into.truncate(granted);
@@ -269,6 +268,12 @@ bool Connection::fail(const char *reason) {
     broken_ = true;
     reason_ = reason;
     return false;
+}
+
+bool Connection::starve() {
+    failure_ = DTRAIN_ERR_NO_MEMORY;
+    shared_.attention = true;
+    return fail("out of memory");
 }
 
 } // namespace dtrain::tcp

@@ -124,9 +124,7 @@ void Connection::begin(Frame frame, Send *payload, uint64_t payload_length) {
 
 // Queues a control frame; the caller then calls write().
 void Connection::control(const Frame &frame) {
-    if (control_.push(frame)) return;
-    broken_ = shared_.attention = true;
-    reason_ = "out of memory";
+    if (!control_.push(frame)) starve();
 }
 
 // Returns the credit for a message of that length.
@@ -179,8 +177,7 @@ void Connection::orphan_current() {
     const bool withdraw = send->from.remaining() > out_payload_left_;
     std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[out_payload_left_ + 1]);
     if (!copy) {
-        broken_ = shared_.attention = true;
-        reason_ = "out of memory";
+        starve();
         finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_CANCELED);
         out_payload_left_ = 0;
         return;

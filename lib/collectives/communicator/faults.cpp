@@ -117,10 +117,12 @@ bool Faults::break_with(Status status, int32_t guilty_rank, const char *text, ui
 // from: all earlier calls have ended on this rank.
 void Faults::tell_others(uint64_t from) {
     int32_t guilty = fault_.rank >= 0 ? ranks_.ids[size_t(fault_.rank)] : -1;
+    // What this rank lacks the others do not: to them, it has failed.
+    const bool lacks = engine::is_own_lack(fault_.status) && fault_.rank == int32_t(ranks_.rank);
+    const Status told = lacks ? DTRAIN_ERR_PEER : fault_.status;
     // On failure, the control connection itself may be broken; then the others find out by
     // themselves.
-    (void)session_.job().fail_group(ranks_.uid, ranks_.ids, fault_.status, fault_.text, guilty,
-                                    from);
+    (void)session_.job().fail_group(ranks_.uid, ranks_.ids, told, fault_.text, guilty, from);
 }
 
 // The first call that has not ended on this rank.
@@ -142,6 +144,15 @@ void Faults::fail_operation(engine::Operation &operation) {
 std::string Faults::describe_operation(const engine::Operation &operation) const {
     if (operation.sequence == 0) return "message";
     return order_.describe(operation.sequence);
+}
+
+std::string Faults::own(const std::string &text) const {
+    const std::string rank = "rank " + std::to_string(ranks_.rank) + ": ";
+    return text.starts_with(rank) ? text : rank + text;
+}
+
+std::string Faults::own_lack(Status status, const std::string &text) const {
+    return own(std::string(status_text(status)) + ": " + text);
 }
 
 Faults::Gone *Faults::gone(uint32_t member) {
@@ -169,8 +180,12 @@ void Faults::member_lost(uint32_t member, Status status, const char *text, bool 
     if (rank == nullptr) return;
     any_gone_ = true;
     failed_[size_t(rank - gone_.data())] = true;
-    *rank = {
-        .why = text, .known = true, .lost = true, .over = rank->over || silent, .status = status};
+    *rank = {.why = text,
+             .known = true,
+             .lost = true,
+             .over = rank->over || silent,
+             .status = status,
+             .guilty = int32_t(rank - gone_.data())};
     look_again(rank);
 }
 
@@ -180,6 +195,7 @@ void Faults::member_left(uint32_t member) {
     any_gone_ = true;
     rank->known = true; // better evidence than a broken connection
     rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
+    rank->guilty = int32_t(rank - gone_.data());
     look_again(rank);
 }
 
@@ -190,7 +206,12 @@ void Faults::peer_broken(uint32_t member, Status status, const char *text, bool 
     rank->over |= over;
     if (rank->why.empty()) {
         rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
+        rank->guilty = int32_t(rank - gone_.data());
         rank->status = status;
+        if (engine::is_own_lack(status)) {
+            rank->guilty = int32_t(ranks_.rank);
+            rank->why = own_lack(status, rank->why);
+        }
     }
     look_again(rank);
 }
@@ -243,16 +264,20 @@ void Faults::operation_failed(engine::Operation &operation, const engine::Outcom
     if (outcome.status == DTRAIN_ERR_TIMEOUT)
         full = "rank " + std::to_string(ranks_.rank) + ": " + describe_operation(operation) + " " +
                text;
+    int32_t guilty = outcome.peer;
+    if (engine::is_own_lack(outcome.status)) {
+        full = guilty >= 0 ? own_lack(outcome.status, full) : own(full);
+        guilty = int32_t(ranks_.rank);
+    }
     const uint64_t from = operation.sequence != 0 ? operation.sequence : next_call();
-    if (break_with(outcome.status, outcome.peer, full.c_str(), from)) tell_others(from);
+    if (break_with(outcome.status, guilty, full.c_str(), from)) tell_others(from);
 }
 
 void Faults::operation_stalled(engine::Operation &operation) {
     if (const Gone *rank = awaited_in_vain(operation)) {
         const bool is_message = operation.sequence == 0;
         const uint64_t from = is_message ? next_call() : operation.sequence;
-        if (break_with(rank->status, int32_t(rank - gone_.data()), rank->why.c_str(), from))
-            tell_others(from);
+        if (break_with(rank->status, rank->guilty, rank->why.c_str(), from)) tell_others(from);
         // A collective has ended and may already be destroyed.
         if (is_message) fail_operation(operation);
         return;

@@ -66,12 +66,16 @@ class Faults final : public cluster::Group, public engine::OperationListener {
         bool lost = false;
         bool over = false;               // no message from it is in transit
         Status status = DTRAIN_ERR_PEER; // of operations that need it
+        int32_t guilty = -1;             // the rank itself, or this one, which cannot reach it
     };
     static constexpr uint64_t whole = UINT64_MAX;
 
     // Under the agent's lock.
     bool break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from);
     void tell_others(uint64_t from);
+    // Says that it is this rank's; own_lack(): and not that of the rank in the text.
+    std::string own(const std::string &text) const;
+    std::string own_lack(Status status, const std::string &text) const;
     Gone *gone(uint32_t member);
     void look_again(const Gone *news); // about this rank; nullptr: about the communicator
     const Gone *awaited_in_vain(const engine::Operation &operation) const;

@@ -129,7 +129,7 @@ Node::~Node() {
         if (port_ != nullptr) port_->close();
     });
     // Messages in a transport are withdrawn; if that takes too long, their connections are dropped.
-    auto idle = [&] {
+    const auto idle = [&] {
         bool none = true;
         agent_.locked([&] {
             none = (port_ == nullptr || port_->idle()) && (client_ == nullptr || client_->idle());
@@ -137,19 +137,16 @@ Node::~Node() {
         });
         return none;
     };
-    int64_t until = agent_.clock().now_ns() + closing_patience;
-    while (!idle()) {
-        if (agent_.clock().now_ns() > until) {
-            agent_.locked([&] {
-                for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
-                    session_->mesh().drop(m);
-                    if (client_ != nullptr && servers_.number(m) != ServerList::none)
-                        lose_server(servers_.number(m), "this process is leaving the job");
-                }
-            });
-            until = INT64_MAX;
-        }
-        agent_.work_or_yield();
+    agent_.wait_until(idle, agent_.clock().now_ns() + closing_patience);
+    if (!idle()) {
+        agent_.locked([&] {
+            for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
+                session_->mesh().drop(m);
+                if (client_ != nullptr && servers_.number(m) != ServerList::none)
+                    lose_server(servers_.number(m), "this process is leaving the job");
+            }
+        });
+        agent_.wait_until(idle, INT64_MAX);
     }
     agent_.locked([&] {
         if (serves_) agent_.finish(&service_, {}, "");
@@ -284,16 +281,13 @@ void Node::drop_table(ClientTable *table, bool failed) {
 void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     uint32_t id = table->id;
     drop_table(table, failed);
-    const int64_t until = session_->deadline(patience_ns);
-    auto served = [&] {
+    const auto served = [&] {
         bool held = false;
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
         return !held;
     };
     // Other workers may still use this server's part of the table.
-    engine::Request never;
-    while (!served() && agent_.clock().now_ns() < until)
-        agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
+    agent_.wait_until(served, session_->deadline(patience_ns));
 }
 
 std::vector<uint32_t> Node::usual_weights() const {
