@@ -4,6 +4,7 @@
 #include "accel/host.h"
 #include "accel/own_queue.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,7 +41,12 @@ class Domain {
     OwnQueue &kernels() { return kernels_; }
     const OwnQueue &to_host() const { return to_host_; }
     const OwnQueue &to_device() const { return to_device_; }
-    const OwnQueue &kernels() const { return kernels_; }
+    // Counts bytes that work between ranks' buffers on the device stores: sums, or copies.
+    void count_done(bool sums, uint64_t bytes) {
+        (sums ? reduced_ : moved_).fetch_add(bytes, std::memory_order_relaxed);
+    }
+    uint64_t reduced_bytes() const { return reduced_.load(std::memory_order_relaxed); }
+    uint64_t moved_bytes() const { return moved_.load(std::memory_order_relaxed); }
     // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first: slow,
     // not while a lock is held that work in flight needs.
     bool prepare(uint32_t dtype);
@@ -60,6 +66,7 @@ class Domain {
     std::unique_ptr<PinnedBlock> words_;
     std::optional<PinnedPool> pool_;
     OwnQueue to_host_, to_device_, kernels_;
+    std::atomic<uint64_t> reduced_{0}, moved_{0};
     std::mutex mutex_;                  // of what follows
     uint64_t known_ = 0, prepared_ = 0; // bits by dtype
     std::vector<dtrain_dv_mem_t *> retired_;

@@ -123,7 +123,8 @@ class Domains::Plugin {
             if (one.is_open) {
                 one.to_host_bytes = device.domain->to_host().bytes();
                 one.to_device_bytes = device.domain->to_device().bytes();
-                one.reduced_bytes = device.domain->kernels().bytes();
+                one.reduced_bytes = device.domain->reduced_bytes();
+                one.moved_bytes = device.domain->moved_bytes();
             }
             report.devices.push_back(one);
         }

@@ -18,8 +18,8 @@ namespace dtrain::accel {
 struct DeviceReport {
     dtrain_dv_attr_t attr = {};
     bool is_open = false;
-    // Since the context was made: copied; results of kernels for all ranks on the device.
-    uint64_t to_host_bytes = 0, to_device_bytes = 0, reduced_bytes = 0;
+    // Since the context was made: copied; sums, and copies, for all ranks on the device.
+    uint64_t to_host_bytes = 0, to_device_bytes = 0, reduced_bytes = 0, moved_bytes = 0;
 };
 struct PluginReport {
     std::string name, why; // why: the reason why it is not used; "": it is

@@ -19,13 +19,14 @@ constexpr int64_t nap = 50 * us, check_interval = 2 * ms;
 } // namespace
 
 Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
-                     std::span<const Copy> copies, uint64_t longest) {
+                     std::span<const Copy> copies, uint64_t longest, bool *begun) {
     for (const Copy &copy : copies)
         for (uint64_t done = 0; done < copy.bytes;) {
             const uint64_t bytes = std::min(copy.bytes - done, longest);
             Status s = ops.copy(queue, static_cast<uint8_t *>(copy.dst) + done,
                                 static_cast<const uint8_t *>(copy.src) + done, bytes);
             if (s != DTRAIN_OK) return s;
+            if (begun != nullptr) *begun = true;
             done += bytes;
         }
     return DTRAIN_OK;
@@ -65,13 +66,8 @@ Status OwnQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
     return submit_batch([&] { return submit_copies(*ops_, queue_, copies, longest_copy_); }, batch);
 }
 
-Status OwnQueue::submit(const dtrain_dv_work_t &work, uint32_t &batch, bool &begun) {
-    const auto run = [&] {
-        const Status s = ops_->run(queue_, &work);
-        begun = s == DTRAIN_OK;
-        return s;
-    };
-    return submit_batch(run, batch);
+Status OwnQueue::submit(const Work &work, uint32_t &batch, bool &begun) {
+    return submit_batch([&] { return work(queue_, begun); }, batch);
 }
 
 Status OwnQueue::check() {

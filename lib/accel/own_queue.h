@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 
@@ -17,9 +18,10 @@ struct Copy { // device addresses, also of pinned memory
     uint64_t bytes = 0;
 };
 
-// Puts copies into a queue, in pieces that it takes.
+// Puts copies into a queue, in pieces that it takes. begun, if it is given, is set once a piece is
+// in flight.
 Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
-                     std::span<const Copy> copies, uint64_t longest);
+                     std::span<const Copy> copies, uint64_t longest, bool *begun = nullptr);
 
 // Batches of copies or of other work, done in order. The queue stores the number of the last batch
 // that is done into a word, so that looking at it costs no call of the driver.
@@ -35,8 +37,10 @@ class OwnQueue { // thread-safe
     // Submits a batch; never waits. Its number is set even on failure: some of the copies may be in
     // flight until it has passed.
     Status submit(std::span<const Copy> copies, uint32_t &batch);
-    // begun: whether it is in flight, perhaps even on failure (nobody hears of its end then).
-    Status submit(const dtrain_dv_work_t &work, uint32_t &batch, bool &begun);
+    // Calls work(queue, begun), which submits anything. begun: whether some of it is in flight,
+    // perhaps even on failure (nobody hears of its end then).
+    using Work = std::function<Status(dtrain_dv_queue_t *queue, bool &begun)>;
+    Status submit(const Work &work, uint32_t &batch, bool &begun);
     // Whether this batch and all before it are done.
     bool passed(uint32_t batch) const {
         return int32_t(word_->load(std::memory_order_acquire) - batch) >= 0;

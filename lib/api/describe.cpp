@@ -88,7 +88,8 @@ std::string devices_of(const dtrain::accel::PluginReport &plugin) {
                ", \"open\": " + (device.is_open ? "true" : "false") + ", " +
                number("to_host_bytes", device.to_host_bytes) + ", " +
                number("to_device_bytes", device.to_device_bytes) + ", " +
-               number("reduced_bytes", device.reduced_bytes) + "}";
+               number("reduced_bytes", device.reduced_bytes) + ", " +
+               number("moved_bytes", device.moved_bytes) + "}";
     return out;
 }
 

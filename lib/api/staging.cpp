@@ -113,16 +113,17 @@ static bool describe_direct(const Where &where, uint64_t bytes, uint32_t alignme
 void Staging::find_direct(const collectives::Communicator &comm,
                           const collectives::CollectiveSpec &spec, const collectives::Call &call,
                           const Where &send, const Where &recv) {
-    using collectives::Kind;
-    if (call.kind != Kind::allreduce && call.kind != Kind::reduce) return;
-    accel::Domain *const domain = send.domain;
+    using collectives::WindowDevice;
+    if (!WindowDevice::serves(spec)) return;
+    accel::Domain *const domain = send.domain != nullptr ? send.domain : recv.domain;
     accel::DirectBuffers found{.domain = domain, .send = {}, .recv = {}};
-    if (domain == nullptr || input_bytes(spec) == 0 ||
+    if (domain == nullptr ||
         !describe_direct(send, input_bytes(spec), spec.element_bytes, domain, found.send) ||
         !describe_direct(recv, output_bytes(spec), spec.element_bytes, domain, found.recv))
         return;
     // The first call loads kernels, on the rank that runs them.
-    if (comm.rank() == int32_t(collectives::WindowDevice::leader) && !domain->prepare(call.dtype))
+    if (comm.rank() == int32_t(WindowDevice::leader) &&
+        !domain->prepare(WindowDevice::kernels_for(spec, call.dtype)))
         return;
     direct_ = found;
 }

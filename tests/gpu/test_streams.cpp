@@ -2,54 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/gpu.h"
 #include "contract/processes.h"
+#include "gpu/stream.h"
 
 namespace {
+
+using gpu::Stream;
 
 const ranks::Options over_shm = {{"accelerators", "cuda"}};
 const ranks::Options over_tcp = {{"accelerators", "cuda"}, {"transports", "tcp"}};
 
-class Stream {
-  public:
-    explicit Stream(int device = 0) : device_(device) {
-        const gpu::Current current(device_);
-        gpu::call<dtrain::cuda::Stream *, unsigned, int>("cuStreamCreateWithPriority", &stream_, 1u,
-                                                         0);
-    }
-    ~Stream() {
-        const gpu::Current current(device_);
-        (void)gpu::function<int(dtrain::cuda::Stream)>("cuStreamDestroy_v2")(stream_);
-    }
-    Stream(const Stream &) = delete;
-    dtrain::cuda::Stream get() const { return stream_; }
-    void fill(const gpu::Buffer &buffer, unsigned char value) {
-        const gpu::Current current(device_);
-        gpu::call<gpu::Address, unsigned char, size_t, dtrain::cuda::Stream>(
-            "cuMemsetD8Async", reinterpret_cast<gpu::Address>(buffer.address()), value,
-            buffer.bytes(), stream_);
-    }
-    void copy(const gpu::Buffer &to, const gpu::Buffer &from) {
-        const gpu::Current current(device_);
-        gpu::call<gpu::Address, gpu::Address, size_t, dtrain::cuda::Stream>(
-            "cuMemcpyAsync", reinterpret_cast<gpu::Address>(to.address()),
-            reinterpret_cast<gpu::Address>(from.address()), from.bytes(), stream_);
-    }
-    void synchronize() {
-        const gpu::Current current(device_);
-        gpu::call<dtrain::cuda::Stream>("cuStreamSynchronize", stream_);
-    }
-
-  private:
-    const int device_;
-    dtrain::cuda::Stream stream_ = nullptr;
-};
-
-dtrain_op_params_t on(const Stream &stream) {
-    dtrain_op_params_t params;
-    DTRAIN_INIT(&params);
-    params.stream_type = DTRAIN_STREAM_CUDA;
-    params.stream = stream.get();
-    return params;
-}
+dtrain_op_params_t on(const Stream &stream) { return stream.params(); }
 
 void expect_text(const char *part) {
     const std::string text = ranks::last_error();

@@ -69,7 +69,7 @@ class Communicator {
     // again, but not while it is running.
     Status prepare_persistent(const Call &call, Prepared &out);
     Status post(Prepared &prepared, const CallOptions &options);
-    // Both for a request whose landing is undecided: an all-reduce in shared memory may work on the
+    // Both for a request whose landing is undecided: a large call in shared memory may work on the
     // buffers themselves, every other call works on the copies.
     Status post_undecided(const Call &call, const CallOptions &options);
     Status post_undecided(Prepared &prepared, const CallOptions &options);

@@ -18,7 +18,7 @@ Status Communicator::post_undecided(Prepared &prepared, const CallOptions &optio
 }
 
 Status Communicator::post_undecided(Prepared &prepared, const CallOptions &options, Turn &turn) {
-    if (prepared.way != Way::allreduce) {
+    if (prepared.way != Way::allreduce && prepared.way != Way::transfer) {
         engine::Landing *const landing = options.request->landing;
         if (Status s = landing->use_copies(); s != DTRAIN_OK) return s;
         options.request->gate = landing;

@@ -26,12 +26,21 @@ std::string in_us(double ns) {
 
 // Why a call in shared memory takes its way; nullptr: the call uses messages.
 const char *window_rule(std::string_view way) {
-    if (way == "window exchange") return "inside a host and small: all publish, all read";
-    if (way == "window direct") return "inside a host, all ranks' buffers are shared memory";
-    if (way == "window kernel copies")
-        return "inside a host and large: each has the kernel copy from the others' buffers";
-    if (way == "window pipeline")
-        return "inside a host, not all ranks' buffers are shared memory (see dtrain_mem_alloc())";
+    struct Rule {
+        std::string_view way;
+        const char *why;
+    };
+    static constexpr Rule rules[] = {
+        {"window exchange", "inside a host and small: all publish, all read"},
+        {"window direct", "inside a host, all ranks' buffers are shared memory"},
+        {"window device", "inside a host, all ranks' buffers are shared memory of one accelerator"},
+        {"window kernel copies",
+         "inside a host and large: each has the kernel copy from the others' buffers"},
+        {"window pipeline",
+         "inside a host, not all ranks' buffers are shared memory (see dtrain_mem_alloc())"},
+    };
+    for (const Rule &rule : rules)
+        if (rule.way == way) return rule.why;
     return nullptr;
 }
 

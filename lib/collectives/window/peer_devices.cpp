@@ -56,7 +56,7 @@ Status PeerDevices::import(accel::Domain &domain, uint32_t rank, const accel::Di
 void PeerDevices::note_failure() {
     failed_ = true;
     log_.write(DTRAIN_LOG_WARN,
-               "the ranks' buffers on an accelerator cannot be summed there, host memory is used "
+               "the ranks cannot work on their buffers on an accelerator, host memory is used "
                "instead: %s",
                error_text());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace dtrain::collectives {
 namespace {
@@ -51,7 +52,7 @@ WindowAllreduce::WindowAllreduce(engine::Request *completed, const WindowCall &c
                                  engine::OperationListener &listener, bool on_stack)
     : WindowBulk(completed, call, buffers, peers, listener, on_stack), bytes_(total(call.spec)),
       chunk_(chunk_of(call.spec, *call.window)), blocks_(blocks(call.spec, *call.window)) {
-    consider_device(bytes_);
+    consider_device();
     const Piece own = whole_piece(rank_);
     begin_ = own.offset;
     piece_end_ = own.offset + own.bytes;
@@ -130,6 +131,17 @@ bool WindowAllreduce::direct_lacks(uint32_t rank) const {
     if (!by_kernel_) return false;
     if (turn_ == 0) return call_.window->holds(rank, position(1));
     return rank == (rank_ + turn_) % ranks_ && !has_published(rank, &RankFlags::copied, end());
+}
+
+// ---- by the leader, on an accelerator ----
+
+DeviceJob WindowAllreduce::device_job() const {
+    DeviceStep sum{.from = {}, .to = {}, .bytes = bytes_};
+    for (uint32_t q = 0; q < ranks_; q++) {
+        sum.from.push_back({.rank = q});
+        if (wants(q)) sum.to.push_back({.rank = q, .in_result = true});
+    }
+    return {std::move(sum)};
 }
 
 // ---- pipeline ----

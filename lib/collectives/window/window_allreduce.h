@@ -31,6 +31,7 @@ class WindowAllreduce final : public WindowBulk {
     uint64_t touched_bytes(uint32_t) const override { return bytes_; }
     bool touches(uint32_t rank, uint32_t owner) const override { return rank != owner; }
     void offer_addresses(Offer &offer) override;
+    DeviceJob device_job() const override;
     Step direct() override;
     bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;

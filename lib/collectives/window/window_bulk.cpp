@@ -27,10 +27,10 @@ bool Offer::is_on_device(const uint8_t *uuid) const {
            std::memcmp(shared.handle, uuid, sizeof shared.handle) == 0;
 }
 
-void WindowBulk::consider_device(uint64_t bytes) {
+void WindowBulk::consider_device() {
     engine::Landing *const landing = request->landing;
     if (landing != nullptr && landing->undecided() != nullptr) [[unlikely]]
-        device_ = std::make_unique<WindowDevice>(*landing, peers_.accelerators, ranks_, bytes);
+        device_ = std::make_unique<WindowDevice>(*landing, peers_.accelerators, call_.spec);
 }
 
 Offer WindowBulk::offer_of(uint32_t rank) const {
@@ -160,6 +160,12 @@ bool WindowBulk::some_owner_has_given_up() const {
     return false;
 }
 
+bool WindowBulk::some_rank_has_given_up() const {
+    for (uint32_t q = 0; q < ranks_; q++)
+        if (q != rank_ && has_given_up(q)) return true;
+    return false;
+}
+
 // Waits for all ranks, because the caller may overwrite its buffers only when no rank touches them.
 WindowOperation::Step WindowBulk::finish() {
     for (; next_ < ranks_; next_++)
@@ -211,20 +217,19 @@ WindowOperation::Step WindowBulk::run_device() {
 WindowOperation::Step WindowBulk::lead_device() {
     const auto offers = [this](uint32_t rank) -> const DeviceOffer & { return device_offer(rank); };
     if (!device_->is_begun()) {
-        if (some_owner_has_given_up()) return Step::idle;
+        if (some_rank_has_given_up()) return Step::idle;
         if (!device_->reaches_all(offers)) {
             if (!under_lock()) return Step::needs_lock;
             if (device_->import_all(offers) != DTRAIN_OK) return decline_device();
         }
-        const uint64_t count = call_.spec.count;
-        const Status s = device_->submit(call_.dtype, call_.op, count);
+        const Status s = device_->submit(device_job(), call_.dtype, call_.op);
         if (!device_->is_begun()) return decline_device();
         if (s == DTRAIN_OK) return Step::moved;
     }
     const Status s = device_->look();
     if (s == DTRAIN_IN_PROGRESS) return Step::idle;
     if (s != DTRAIN_OK) return broken(s, int32_t(rank_));
-    if (some_owner_has_given_up()) return Step::idle;
+    if (some_rank_has_given_up()) return Step::idle;
     publish(&RankFlags::reduced, end());
     return Step::done;
 }
@@ -236,14 +241,16 @@ WindowOperation::Step WindowBulk::decline_device() {
     return use_copies();
 }
 
-// The gate keeps the pipeline from beginning before the input is there.
+// The gate keeps the work from beginning before the input is there. Ranks with buffers of the host
+// choose between direct and pipeline by the buffers of those that give, so this rank does so, too.
 WindowOperation::Step WindowBulk::use_copies() {
     stage_ = Stage::copies;
     if (!under_lock()) return Step::needs_lock;
     engine::Landing &landing = device_->landing();
     if (const Status s = landing.use_copies(); s != DTRAIN_OK) return broken(s, int32_t(rank_));
     gate = &landing;
-    stage_ = Stage::pipeline;
+    next_ = 0;
+    stage_ = Stage::gather;
     return Step::moved;
 }
 

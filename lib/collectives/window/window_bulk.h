@@ -35,7 +35,8 @@ struct Offer {
 // to them. If all ranks offer addresses, the kernel copies between their processes instead.
 // Otherwise the data goes block by block through the rings (the pipeline); a rank that offers
 // neither begins the pipeline at once. If all ranks offer buffers on one accelerator, rank 0 works
-// on these (WindowDevice); else a rank with such buffers first has them copied to host memory.
+// on these (WindowDevice); else a rank with such buffers first has them copied to host memory, and
+// goes on as the others do.
 class WindowBulk : public WindowOperation {
   public:
     WindowBulk(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
@@ -58,7 +59,8 @@ class WindowBulk : public WindowOperation {
     virtual Step pipeline() = 0; // works as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
     // For kinds that WindowDevice serves: that this rank's buffers may be there.
-    void consider_device(uint64_t bytes);
+    void consider_device();
+    virtual DeviceJob device_job() const = 0; // what the leader does then
 
     // By kernel: sums bytes [begin, end) of all ranks' contributions, a chunk at a time: has the
     // kernel copy the others' from from(rank) + begin to slot(rank), in this rank's part of the
@@ -116,7 +118,7 @@ class WindowBulk : public WindowOperation {
     }
     const char *way() const override {
         if (stage_ == Stage::pipeline) return "window pipeline";
-        if (device_ != nullptr) return "window device";
+        if (stage_ == Stage::gather_devices || stage_ == Stage::device) return "window device";
         return by_kernel_ ? "window kernel copies" : "window direct";
     }
     Step announce_buffers();
@@ -124,6 +126,7 @@ class WindowBulk : public WindowOperation {
     Step map();
     Step work();
     bool some_owner_has_given_up() const;
+    bool some_rank_has_given_up() const;
     Step finish();
     Step announce_device();
     Step gather_devices();

@@ -1,4 +1,4 @@
-// Describes buffers on an accelerator, finds those of the other ranks, and sums them by a kernel.
+// Describes buffers on an accelerator, finds those of the other ranks, and works on them.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_device.h"
 
@@ -11,6 +11,14 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint32_t looks_per_check = 256; // asking the accelerator's library costs more than a look
+constexpr int32_t most_alltoall_ranks = 32; // the leader submits a copy for each pair
+
+constexpr uint32_t unsigned_of(uint32_t element_bytes) {
+    return element_bytes == 1   ? DTRAIN_U8
+           : element_bytes == 2 ? DTRAIN_U16
+           : element_bytes == 4 ? DTRAIN_U32
+                                : DTRAIN_U64;
+}
 
 // Equal for all contexts of the process, and no others: in other pid namespaces the same number may
 // be another process, and a child made by fork() has the same nonce.
@@ -37,46 +45,97 @@ bool WindowDevice::is_of_this_process(const DeviceOffer &offer) {
            std::memcmp(offer.nonce, process_nonce().bytes, sizeof offer.nonce) == 0;
 }
 
-// A process cannot import its own memory, and need not.
-bool WindowDevice::map(uint32_t rank, const DeviceOffer &offer) {
-    void *send = offer.send.address, *recv = offer.recv.address;
-    if (!is_of_this_process(offer)) {
-        send = peers_.find(rank, offer.send, bytes_);
-        if (send == nullptr) return false;
-        if (recv != nullptr) {
-            recv = peers_.find(rank, offer.recv, bytes_);
-            if (recv == nullptr) return false;
-        }
+bool WindowDevice::serves(const CollectiveSpec &spec) {
+    if (over_graph(spec.kind) || spec.kind == Kind::barrier) return false;
+    if (spec.kind != Kind::alltoall) return true;
+    // In place it would overwrite what it has not read yet; the other ranks' counts are unknown.
+    return !spec.in_place && spec.counts.empty() && spec.size <= most_alltoall_ranks;
+}
+
+uint32_t WindowDevice::kernels_for(const CollectiveSpec &spec, uint32_t dtype) {
+    switch (spec.kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+    case Kind::reduce_scatter: return dtype;
+    default: return unsigned_of(spec.element_bytes);
     }
-    sends_[rank] = send;
-    if (recv != nullptr) recvs_[results_++] = recv;
-    return true;
+}
+
+WindowDevice::Need WindowDevice::need_of(uint32_t rank) const {
+    CollectiveSpec its = spec_;
+    its.rank = int32_t(rank);
+    return {input_bytes(its), output_bytes(its)};
+}
+
+// A process cannot import its own memory, and need not.
+uint8_t *WindowDevice::find(uint32_t rank, const DeviceOffer &offer,
+                            const accel::DirectBuffer &buffer, uint64_t bytes) {
+    if (is_of_this_process(offer)) return static_cast<uint8_t *>(buffer.address);
+    return peers_.find(rank, buffer, bytes);
+}
+
+bool WindowDevice::map(uint32_t rank, const DeviceOffer &offer) {
+    const Need need = need_of(rank);
+    sends_[rank] = need.send > 0 ? find(rank, offer, offer.send, need.send) : nullptr;
+    recvs_[rank] = need.recv > 0 ? find(rank, offer, offer.recv, need.recv) : nullptr;
+    return (need.send == 0 || sends_[rank] != nullptr) &&
+           (need.recv == 0 || recvs_[rank] != nullptr);
 }
 
 Status WindowDevice::import(uint32_t rank, const DeviceOffer &offer) {
-    const bool has_send = peers_.find(rank, offer.send, bytes_) != nullptr;
-    return peers_.import(*buffers_.domain, rank, has_send ? offer.recv : offer.send, bytes_);
+    const Need need = need_of(rank);
+    const bool has_send = need.send == 0 || sends_[rank] != nullptr;
+    return peers_.import(*buffers_.domain, rank, has_send ? offer.recv : offer.send,
+                         has_send ? need.recv : need.send);
 }
 
-Status WindowDevice::submit(uint32_t dtype, uint32_t op, uint64_t count) {
-    dtrain_dv_work_t work{};
-    work.struct_size = sizeof work;
-    work.kind = DTRAIN_DV_REDUCE;
-    work.dtype = dtype;
-    work.op = op;
-    work.count = count;
-    work.dsts = recvs_;
-    work.srcs = sends_;
-    work.m = results_;
-    work.n = ranks_;
-    accel::OwnQueue &queue = buffers_.domain->kernels();
-    if (Status s = queue.submit(work, batch_, begun_); s != DTRAIN_OK) {
+Status WindowDevice::submit(const DeviceJob &job, uint32_t dtype, uint32_t op) {
+    accel::OwnQueue &own = buffers_.domain->kernels();
+    const auto all_steps = [&](dtrain_dv_queue_t *queue, bool &begun) -> Status {
+        for (const DeviceStep &step : job)
+            if (Status s = submit(step, dtype, op, queue, begun); s != DTRAIN_OK) return s;
+        return DTRAIN_OK;
+    };
+    if (Status s = own.submit(all_steps, batch_, begun_); s != DTRAIN_OK) {
         failure_ = accel::explain(s, buffers_.domain->name().c_str(), "submitting a kernel");
         failure_text_ = error_text();
         return failure_;
     }
-    queue.count(bytes_ * results_);
+    begun_ = true; // even if there was nothing to do
     return DTRAIN_OK;
+}
+
+// A kernel that reads a part once is faster than a copy for each of several targets. It takes the
+// part for unsigned integers, which it leaves as they are.
+Status WindowDevice::submit(const DeviceStep &step, uint32_t dtype, uint32_t op,
+                            dtrain_dv_queue_t *queue, bool &begun) {
+    const void *srcs[max_window_ranks];
+    void *dsts[max_window_ranks];
+    dtrain_dv_work_t work{};
+    for (const DevicePart &part : step.from) srcs[work.n++] = at(part);
+    const bool sums = work.n > 1;
+    for (const DevicePart &part : step.to) // in place a rank's own part is there already
+        if (sums || at(part) != srcs[0]) dsts[work.m++] = at(part);
+    if (step.bytes == 0 || work.m == 0) return DTRAIN_OK;
+    accel::Domain &domain = *buffers_.domain;
+    Status s = DTRAIN_OK;
+    if (!sums && work.m == 1) {
+        const accel::Copy copy{.dst = dsts[0], .src = srcs[0], .bytes = step.bytes};
+        s = accel::submit_copies(domain.ops(), queue, {&copy, 1}, domain.attr().limit_bytes,
+                                 &begun);
+    } else {
+        work.struct_size = sizeof work;
+        work.kind = DTRAIN_DV_REDUCE;
+        work.dtype = sums ? dtype : unsigned_of(spec_.element_bytes);
+        work.op = sums ? op : uint32_t{DTRAIN_SUM};
+        work.count = step.bytes / spec_.element_bytes;
+        work.dsts = dsts;
+        work.srcs = srcs;
+        s = domain.ops().run(queue, &work);
+        begun = begun || s == DTRAIN_OK;
+    }
+    if (s == DTRAIN_OK) domain.count_done(sums, step.bytes * work.m);
+    return s;
 }
 
 Status WindowDevice::look() {
@@ -86,7 +145,7 @@ Status WindowDevice::look() {
     if (++looks_ % looks_per_check != 0) return DTRAIN_IN_PROGRESS;
     const Status s = queue.check();
     if (s == DTRAIN_OK) return DTRAIN_IN_PROGRESS;
-    return accel::explain(s, buffers_.domain->name().c_str(), "summing the ranks' buffers");
+    return accel::explain(s, buffers_.domain->name().c_str(), "working on the ranks' buffers");
 }
 
 } // namespace dtrain::collectives

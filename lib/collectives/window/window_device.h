@@ -1,6 +1,8 @@
-// A reduction of ranks whose buffers all lie on one accelerator.
+// A collective of ranks whose buffers all lie on one accelerator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "collectives/call/collective.h"
+#include "collectives/window/device_job.h"
 #include "collectives/window/peer_devices.h"
 #include "collectives/window/window.h"
 #include "engine/landing.h"
@@ -10,19 +12,24 @@
 
 namespace dtrain::collectives {
 
-// Rank 0, the leader, sums all ranks' buffers by one kernel, which stores the result into all of
-// them; the others do nothing on the accelerator. The kernel is submitted once all ranks have made
-// the call, so it waits for nobody, and its result is that of the host, since it sums in the order
-// of ranks. Each rank's flags tell the leader where its buffers are. A part of WindowBulk, which
-// exchanges the headers and sees to it that all choose the same way.
+// Rank 0, the leader, does the job for all ranks: kernels and copies between their buffers; the
+// others do nothing on the accelerator. The job is submitted once all ranks have made the call, so
+// it waits for nobody, and its result is that of the host, since it sums in the order of ranks.
+// Each rank's flags tell the leader where its buffers are. A part of WindowBulk, which exchanges
+// the headers and sees to it that all choose the same way.
 class WindowDevice {
   public:
     static constexpr uint32_t leader = 0;
 
-    // landing: undecided. bytes: of each buffer.
-    WindowDevice(engine::Landing &landing, PeerDevices &peers, uint32_t ranks, uint64_t bytes)
-        : landing_(landing), buffers_(*landing.undecided()), peers_(peers), ranks_(ranks),
-          bytes_(bytes) {}
+    // Whether calls like this one can be done so; the other ranks' calls may differ in `in_place`.
+    static bool serves(const CollectiveSpec &spec);
+    // The dtype whose kernels the leader runs for calls of this dtype.
+    static uint32_t kernels_for(const CollectiveSpec &spec, uint32_t dtype);
+
+    // landing: undecided. spec: outlives this.
+    WindowDevice(engine::Landing &landing, PeerDevices &peers, const CollectiveSpec &spec)
+        : landing_(landing), buffers_(*landing.undecided()), peers_(peers), spec_(spec),
+          ranks_(uint32_t(spec.size)) {}
 
     engine::Landing &landing() const { return landing_; }
     const uint8_t *device() const { return buffers_.domain->attr().uuid; }
@@ -43,26 +50,37 @@ class WindowDevice {
             if (Status s = import(mapped_, offer(mapped_)); s != DTRAIN_OK) return s;
         return DTRAIN_OK;
     }
-    // Starts the kernel. After a failure with is_begun() it may run, and look() fails, too.
-    Status submit(uint32_t dtype, uint32_t op, uint64_t count);
+    // Starts the job. After a failure with is_begun() it may run, and look() fails, too.
+    Status submit(const DeviceJob &job, uint32_t dtype, uint32_t op);
     bool is_begun() const { return begun_; }
     Status look(); // OK: it is done; IN_PROGRESS; or what has happened to the accelerator
     // Not again by this communicator: another way is taken, after a warning.
     void give_up() { peers_.note_failure(); }
 
   private:
+    struct Need { // bytes of a rank's buffers that the call uses
+        uint64_t send, recv;
+    };
     static bool is_of_this_process(const DeviceOffer &offer);
+    Need need_of(uint32_t rank) const;
+    // Where the leader reaches a rank's buffer; nullptr: nowhere yet.
+    uint8_t *find(uint32_t rank, const DeviceOffer &offer, const accel::DirectBuffer &buffer,
+                  uint64_t bytes);
     bool map(uint32_t rank, const DeviceOffer &offer);
     Status import(uint32_t rank, const DeviceOffer &offer);
+    uint8_t *at(const DevicePart &part) const {
+        return (part.in_result ? recvs_ : sends_)[part.rank] + part.offset;
+    }
+    Status submit(const DeviceStep &step, uint32_t dtype, uint32_t op, dtrain_dv_queue_t *queue,
+                  bool &begun);
 
     engine::Landing &landing_;
     const accel::DirectBuffers buffers_;
     PeerDevices &peers_;
+    const CollectiveSpec &spec_;
     const uint32_t ranks_;
-    const uint64_t bytes_;
-    const void *sends_[max_window_ranks];
-    void *recvs_[max_window_ranks]; // of the ranks that want the result
-    uint32_t results_ = 0, mapped_ = 0;
+    uint8_t *sends_[max_window_ranks], *recvs_[max_window_ranks]; // of the first mapped_ ranks
+    uint32_t mapped_ = 0;
     bool begun_ = false;
     uint32_t batch_ = 0, looks_ = 0;
     Status failure_ = DTRAIN_OK;

@@ -109,7 +109,9 @@ WindowTransfer::WindowTransfer(engine::Request *completed, const WindowCall &cal
       chunk_(transfer_chunk(call_.spec, *call.window)),
       block_bytes_(block_bytes(call_.spec, *call.window)),
       blocks_(blocks(call_.spec, *call.window)), gives_(gives_others(call_.spec, rank_)),
-      takes_(takes(call_.spec, rank_)) {}
+      takes_(takes(call_.spec, rank_)) {
+    if (WindowDevice::serves(call_.spec)) consider_device();
+}
 
 // ---- which bytes go where ----
 
@@ -223,6 +225,43 @@ WindowOperation::Step WindowTransfer::direct() {
 
 bool WindowTransfer::direct_lacks(uint32_t rank) const {
     return by_kernel_ && adds_up(call_.spec.kind) && call_.window->holds(rank, position(1));
+}
+
+// ---- by the leader, on an accelerator ----
+
+DeviceJob WindowTransfer::device_job() const {
+    const Kind kind = call_.spec.kind;
+    DeviceJob job;
+    // A new step for a piece from this rank to that one.
+    const auto begin = [&](uint32_t from, uint32_t to) {
+        job.push_back({.from = {}, .to = {}, .bytes = piece_bytes(from, to)});
+    };
+    const auto add_source = [&](uint32_t from, uint32_t to) {
+        job.back().from.push_back({from, kind == Kind::broadcast, source_offset(to)});
+    };
+    const auto add_target = [&](uint32_t from, uint32_t to) {
+        job.back().to.push_back({to, true, target_offset(from)});
+    };
+    for (uint32_t to = 0; adds_up(kind) && to < ranks_; to++) {
+        if (!takes(call_.spec, to)) continue;
+        begin(to, to);
+        for (uint32_t from = 0; from < ranks_; from++) add_source(from, to);
+        add_target(to, to);
+    }
+    for (uint32_t from = 0; !adds_up(kind) && from < ranks_; from++) {
+        if (!gives(call_.spec, from)) continue;
+        bool is_new = true; // the same piece for all is one step
+        for (uint32_t to = 0; to < ranks_; to++) {
+            if (!takes(call_.spec, to)) continue;
+            if (is_new) {
+                begin(from, to);
+                add_source(from, to);
+            }
+            add_target(from, to);
+            is_new = has_many(kind);
+        }
+    }
+    return job;
 }
 
 // ---- pipeline ----

@@ -27,6 +27,7 @@ class WindowTransfer final : public WindowBulk {
     uint64_t touched_bytes(uint32_t rank) const override;
     bool touches(uint32_t rank, uint32_t owner) const override;
     void offer_addresses(Offer &offer) override;
+    DeviceJob device_job() const override;
     Step direct() override;
     bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;

@@ -1,0 +1,364 @@
+// Every kind of collective of ranks on one GPU: without copies to the host where the buffers are
+// shared memory, which the counters show, and with the expected result.
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/collective_case.h"
+#include "contract/processes.h"
+#include "gpu/in_child.h"
+#include "gpu/shared_memory.h"
+#include "gpu/stream.h"
+
+#include <mutex>
+
+namespace {
+
+using cases::Case;
+using cases::Kind;
+using cases::Part;
+using gpu::Shared;
+using gpu::Stream;
+
+const ranks::Options with_gpus = {{"accelerators", "cuda"}};
+constexpr uint64_t large = 70'001; // elements: more than what is exchanged in one piece
+
+struct Shape {
+    Kind kind;
+    bool ragged;
+};
+const Shape shapes[] = {
+    {Kind::allreduce, false},     {Kind::reduce, false},    {Kind::reduce_scatter, false},
+    {Kind::reduce_scatter, true}, {Kind::allgather, false}, {Kind::allgather, true},
+    {Kind::broadcast, false},     {Kind::gather, false},    {Kind::gather, true},
+    {Kind::scatter, false},       {Kind::scatter, true},    {Kind::alltoall, false},
+    {Kind::alltoall, true}};
+bool sums(Kind kind) {
+    return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
+}
+
+struct Type {
+    uint32_t dtype, op;
+};
+
+Case make_case(const Shape &shape, const Type &type, int size, bool in_place, uint64_t count) {
+    Case c;
+    c.seed = uint64_t(shape.kind) * 31 + type.dtype;
+    c.size = size;
+    c.kind = shape.kind;
+    c.ragged = shape.ragged;
+    c.in_place = in_place && !(shape.kind == Kind::alltoall && shape.ragged);
+    c.dtype = type.dtype;
+    c.op = type.op;
+    c.root = size > 2 ? 2 : 1;
+    c.count = count;
+    c.gap = 3;
+    uint64_t next = 0;
+    const bool has_gaps = shape.ragged && shape.kind != Kind::reduce_scatter;
+    for (int r = 0; r < size; r++) {
+        const uint64_t of_rank = count > 0 ? count + uint64_t(r) * 1001 : 0;
+        c.counts.push_back(shape.ragged ? of_rank : count);
+        c.displs.push_back(next);
+        next += c.counts.back() + (has_gaps ? c.gap : 0);
+        c.to.emplace_back(size_t(size), count);
+    }
+    return c;
+}
+
+// Puts a case's buffers on a GPU, each an element behind a boundary on odd ranks. On a stream they
+// have the input only once the stream gets there, and are read in its order, too.
+class Placed {
+  public:
+    Placed(dtrain_context_t *context, int rank, size_t element, Stream *stream, int device = 0)
+        : context_(context),
+          kind_(rank % 2 == 0 ? Shared::Kind::created : Shared::Kind::registered),
+          shift_(rank % 2 == 0 ? 0 : element), stream_(stream), device_(device) {}
+    uint8_t *place(uint8_t *data, size_t bytes) {
+        all_.push_back({data, bytes,
+                        std::make_unique<Shared>(context_, bytes + shift_, device_, kind_),
+                        gpu::copy_of(std::vector<uint8_t>(data, data + bytes), device_),
+                        gpu::Buffer(bytes, device_)});
+        const One &one = all_.back();
+        uint8_t *const at = one.memory->address() + shift_;
+        Stream own(device_);
+        Stream &stream = stream_ != nullptr ? *stream_ : own;
+        stream.fill(at, 0x3c, bytes);
+        stream.copy(at, one.input.address(), bytes);
+        if (stream_ == nullptr) stream.synchronize();
+        return at;
+    }
+    void take_back() {
+        Stream own(device_);
+        Stream &stream = stream_ != nullptr ? *stream_ : own;
+        for (One &one : all_) {
+            stream.copy(one.output.address(), one.memory->address() + shift_, one.bytes);
+            stream.fill(one.memory->address() + shift_, 0x99, one.bytes);
+        }
+        stream.synchronize();
+        for (One &one : all_) one.output.read(one.data);
+    }
+
+  private:
+    struct One {
+        uint8_t *data;
+        size_t bytes;
+        std::unique_ptr<Shared> memory;
+        gpu::Buffer input, output;
+    };
+    dtrain_context_t *const context_;
+    const Shared::Kind kind_;
+    const size_t shift_;
+    Stream *const stream_;
+    const int device_;
+    std::vector<One> all_;
+};
+
+struct Counts {
+    uint64_t copied, reduced, moved;
+    static Counts of(dtrain_context_t *context) {
+        return {gpu::counted(context, "to_host_bytes") + gpu::counted(context, "to_device_bytes"),
+                gpu::counted(context, "reduced_bytes"), gpu::counted(context, "moved_bytes")};
+    }
+};
+
+enum class Way { direct, copies };
+
+void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
+           Stream *stream = nullptr) {
+    const int rank = dtrain_comm_rank(comm);
+    Part part(c, rank);
+    const Counts before = Counts::of(context);
+    Placed placed(context, rank, dtrain_dtype_size(c.dtype), stream);
+    part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
+    dtrain_op_params_t params;
+    DTRAIN_INIT(&params);
+    if (stream != nullptr) params = stream->params();
+    dtrain_request_t *request = nullptr;
+    const bool has_request = stream != nullptr || rank % 2 == 0;
+    OK(part.post(comm, &params, has_request ? &request : nullptr));
+    // On a stream its order is enough.
+    if (request != nullptr && stream == nullptr) OK(dtrain_request_wait(request, -1));
+    placed.take_back();
+    if (request != nullptr) OK(dtrain_request_wait(request, -1));
+    dtrain_request_free(request);
+    if (const int64_t at = part.first_difference(); at >= 0) {
+        std::fprintf(stderr, "rank %d: %s: byte %lld is wrong\n", rank, c.describe().c_str(),
+                     static_cast<long long>(at));
+        REQUIRE(at < 0);
+    }
+    const Counts after = Counts::of(context);
+    const bool leads = way == Way::direct && rank == 0;
+    const bool good = (way == Way::copies || after.copied == before.copied) &&
+                      (after.reduced > before.reduced) == (leads && sums(c.kind)) &&
+                      (after.moved > before.moved) == (leads && !sums(c.kind));
+    if (!good)
+        std::fprintf(stderr, "rank %d: %s: copied %lld, reduced %lld, moved %lld bytes\n", rank,
+                     c.describe().c_str(), static_cast<long long>(after.copied - before.copied),
+                     static_cast<long long>(after.reduced - before.reduced),
+                     static_cast<long long>(after.moved - before.moved));
+    REQUIRE(good);
+}
+
+Way way_of(const Shape &shape, bool in_place) {
+    const bool own_counts = shape.kind == Kind::alltoall && (shape.ragged || in_place);
+    return own_counts ? Way::copies : Way::direct;
+}
+
+const Type types[] = {{DTRAIN_F32, DTRAIN_SUM}, {DTRAIN_BF16, DTRAIN_AVG},
+                      {DTRAIN_F16, DTRAIN_AVG}, {DTRAIN_F64, DTRAIN_MAX},
+                      {DTRAIN_U8, DTRAIN_BXOR}, {DTRAIN_I64, DTRAIN_AVG}};
+
+void all_shapes(int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+    (void)rank;
+    for (const Shape &shape : shapes)
+        for (const Type &type : types)
+            for (bool in_place : {false, true})
+                check(make_case(shape, type, dtrain_comm_size(comm), in_place, large), context,
+                      comm, way_of(shape, in_place));
+}
+
+void every_kind(void **) {
+    for (int size : {2, 3}) ranks::run_with_contexts(size, with_gpus, all_shapes);
+}
+
+// Each in a process of its own, in which the parent's driver has not been started.
+void run_processes(int size, const ranks::Body &body) {
+    processes::Job job;
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context(with_gpus);
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        body(rank, context, comm);
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
+void every_kind_between_processes(void **) {
+    run_processes(3, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
+        for (const Shape &shape : shapes)
+            for (bool in_place : {false, true})
+                check(make_case(shape, types[1], 3, in_place, large), context, comm,
+                      way_of(shape, in_place));
+    });
+}
+
+// Every dtype and op, and no, one and few elements, which are exchanged by the host.
+void every_type(void **) {
+    ranks::run_with_contexts(3, with_gpus, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
+        for (uint32_t dtype = DTRAIN_F32; dtype <= DTRAIN_U64; dtype++)
+            for (uint32_t op = DTRAIN_SUM;
+                 op <= (cases::is_float(dtype) ? DTRAIN_AVG : DTRAIN_BXOR); op++)
+                check(make_case({Kind::reduce_scatter, true}, {dtype, op}, 3, false, large),
+                      context, comm, Way::direct);
+        for (uint64_t count : {0, 1, 5})
+            for (const Shape &shape : shapes)
+                check(make_case(shape, types[0], 3, false, count), context, comm, Way::copies);
+    });
+}
+
+// A NaN with a payload stays what it is where nothing is summed, as on the host.
+void bits_stay(void **) {
+    ranks::run_with_contexts(
+        3, with_gpus, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+            std::vector<uint32_t> values(large, 0x7f800001u + uint32_t(rank)), all;
+            const Shared from(context, values), to(context, 3 * large * 4);
+            OK(dtrain_allgather(comm, from.address(), to.address(), large, DTRAIN_F32, nullptr,
+                                nullptr));
+            for (uint32_t r = 0; r < 3; r++) all.insert(all.end(), large, 0x7f800001u + r);
+            REQUIRE(to.values<uint32_t>() == all);
+            REQUIRE(gpu::counted(context, "to_host_bytes") == 0);
+        });
+}
+
+// One rank's buffers are elsewhere: ranks choose between the host's ways by the same rules, also
+// where only the root's buffer counts.
+void one_rank_has_other_memory(void **) {
+    gpu::needs_fake();
+    enum class Other { host, shared_host, unregistered, other_device };
+    for (Other other : {Other::host, Other::shared_host, Other::unregistered, Other::other_device})
+        for (int odd : {0, 1, 2})
+            ranks::run_with_contexts(
+                3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+                    for (const Shape &shape : shapes)
+                        for (bool in_place : {false, true}) {
+                            const Case c = make_case(shape, types[0], 3, in_place, large);
+                            const bool is_odd = rank == odd;
+                            const bool shared = is_odd && other == Other::shared_host;
+                            Part part(c, rank, shared ? context : nullptr, 3);
+                            Placed placed(context, 0, 4, nullptr,
+                                          is_odd && other == Other::other_device ? 1 : 0);
+                            gpu::Images images;
+                            part.move([&](uint8_t *data, size_t bytes) {
+                                if (!is_odd || other == Other::other_device)
+                                    return placed.place(data, bytes);
+                                return images.place(data, bytes, other == Other::unregistered);
+                            });
+                            OK(part.post(comm, nullptr, nullptr));
+                            placed.take_back();
+                            images.take_back();
+                            REQUIRE(part.first_difference() < 0);
+                        }
+                    REQUIRE(gpu::counted(context, "reduced_bytes") == 0);
+                    REQUIRE(gpu::counted(context, "moved_bytes") == 0);
+                });
+}
+
+// The driver refuses the leader's first copy or kernel: the ranks take the host's way, once and for
+// all. It refuses a later one: some results are written, so the call fails on all ranks.
+void leader_cannot(void **) {
+    gpu::needs_fake();
+    for (const char *wish : {"cuIpcOpenMemHandle_v2:1", "cuLaunchKernel:1", "cuLaunchKernel:2"})
+        run_processes(3, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+            const Case c = make_case({Kind::allgather, false}, types[0], 3, false, large);
+            if (rank == 0) gpu::call_void<const char *>("fakecuda_fail", wish);
+            if (std::strcmp(wish, "cuLaunchKernel:2") != 0)
+                return check(c, context, comm, Way::copies);
+            Part part(c, rank);
+            Placed placed(context, rank, 4, nullptr);
+            part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
+            FAILS(DTRAIN_ERR_DEVICE, part.post(comm, nullptr, nullptr));
+            REQUIRE(ranks::last_error().find("rank 0") != std::string::npos);
+        });
+}
+
+void it_is_explained(void **) {
+    static std::mutex mutex;
+    static std::string said;
+    said.clear();
+    ranks::Options options = with_gpus;
+    options.emplace_back("explain", "yes");
+    ranks::run_with_contexts(2, options,
+                             [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+                                 if (rank == 0)
+                                     OK(dtrain_context_set_log(
+                                         context,
+                                         [](void *, int32_t, const char *line) {
+                                             const std::lock_guard lock(mutex);
+                                             said += line;
+                                         },
+                                         nullptr));
+                                 for (Kind kind : {Kind::allreduce, Kind::allgather})
+                                     check(make_case({kind, false}, types[0], 2, false, large),
+                                           context, comm, Way::direct);
+                             });
+    for (const char *kind : {"explain: allreduce of", "explain: allgather of"}) {
+        const size_t at = said.find(kind);
+        if (at == std::string::npos) std::fprintf(stderr, "%s\n", said.c_str());
+        REQUIRE(at != std::string::npos);
+        REQUIRE(said.find("window device (inside a host, all ranks' buffers are shared memory of "
+                          "one accelerator)",
+                          at) != std::string::npos);
+    }
+}
+
+// The leader, or another rank, is killed at any moment; the others learn who it was.
+void killed_rank(void **) {
+    for (int victim : {0, 1}) {
+        processes::Job job;
+        constexpr int size = 3;
+        job.start(size, [&](int rank) {
+            dtrain_context_t *context = ranks::make_context(with_gpus);
+            dtrain_comm_t *comm = processes::join(job, context, rank, size);
+            {
+                const Shared from(context, large), to(context, size * large);
+                dtrain_status_t status = DTRAIN_OK;
+                while (status == DTRAIN_OK) {
+                    status = dtrain_allgather(comm, from.address(), to.address(), large, DTRAIN_U8,
+                                              nullptr, nullptr);
+                    if (status == DTRAIN_OK)
+                        status = dtrain_broadcast(comm, to.address(), large, DTRAIN_U8, 1, nullptr,
+                                                  nullptr);
+                    job.seen(rank).rounds++;
+                }
+                processes::note_failure(job.seen(rank), status);
+                REQUIRE(gpu::counted(context, "to_host_bytes") == 0);
+                OK(dtrain_comm_destroy(comm));
+            }
+            OK(dtrain_context_destroy(context));
+        });
+        job.wait_for_rounds(size, 5);
+        job.kill_now(victim);
+        job.expect_good_ends();
+        for (int rank = 0; rank < size; rank++) {
+            if (rank == victim) continue;
+            REQUIRE(job.seen(rank).status == DTRAIN_ERR_PEER);
+            REQUIRE(std::strstr(job.seen(rank).text, victim == 0 ? "rank 0" : "rank 1") != nullptr);
+        }
+    }
+}
+
+} // namespace
+
+int main() {
+    setenv("DTRAIN_OP_TIMEOUT", "60s", 0);
+    const CMUnitTest tests[] = {
+        // Processes before this one starts the driver.
+        cmocka_unit_test(every_kind_between_processes),
+        cmocka_unit_test(leader_cannot),
+        cmocka_unit_test(killed_rank),
+        cmocka_unit_test(every_kind),
+        cmocka_unit_test(every_type),
+        cmocka_unit_test(bits_stay),
+        cmocka_unit_test(one_rank_has_other_memory),
+        cmocka_unit_test(it_is_explained),
+    };
+    return cmocka_run_group_tests_name("kinds on one GPU", tests, nullptr, nullptr);
+}
