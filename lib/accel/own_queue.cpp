@@ -15,6 +15,7 @@ namespace {
 
 constexpr int spins = 2000, yields = 200;
 constexpr int64_t nap = 50 * us, check_interval = 2 * ms;
+constexpr int64_t most_idle = 10 * second; // of a queue that has work and is not held up
 
 } // namespace
 
@@ -39,6 +40,7 @@ Status OwnQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const Pi
     longest_copy_ = longest_copy;
     waker_ = &waker;
     word_ = new (page.host() + offset) std::atomic<uint32_t>(0);
+    begun_ = new (page.host() + offset + sizeof *word_) std::atomic<uint32_t>(0);
     if (Status s = ops.queue_own(dev, 1, &queue_); s != DTRAIN_OK) return s;
     ops_ = &ops;
     return DTRAIN_OK;
@@ -53,7 +55,9 @@ template <class Submit> Status OwnQueue::submit_batch(Submit &&submit, uint32_t 
     std::lock_guard lock(mutex_);
     batch = ++last_;
     set_error_text("");
-    const Status status = submit();
+    Status status =
+        streams_wait_.load(std::memory_order_relaxed) ? watch(batch) : Status{DTRAIN_OK};
+    if (status == DTRAIN_OK) status = submit();
     const std::string text = error_text();
     const Status signalled = ops_->signal(queue_, page_, offset_, batch);
     if (signalled == DTRAIN_OK) waker_->call_after(*ops_, queue_);
@@ -73,7 +77,33 @@ Status OwnQueue::submit(const Work &work, uint32_t &batch, bool &begun) {
 Status OwnQueue::check() {
     std::lock_guard lock(mutex_);
     const Status s = ops_->queue_done(queue_);
-    return s == DTRAIN_IN_PROGRESS ? Status{DTRAIN_OK} : s;
+    if (s != DTRAIN_OK && s != DTRAIN_IN_PROGRESS) return s;
+    if (!is_held_up()) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_DEVICE,
+                "the library's own work has not begun for %lld s: a stream that waits for an "
+                "operation seems to hold it up; let the driver run more streams side by side "
+                "(CUDA_DEVICE_MAX_CONNECTIONS), or call without a stream",
+                static_cast<long long>(most_idle / second));
+}
+
+Status OwnQueue::watch(uint32_t batch) {
+    if (int32_t(last_watched_ - begun_->load(std::memory_order_acquire)) <= 0)
+        seen_ns_ = monotonic_clock().now_ns();
+    const Status s = ops_->signal(queue_, page_, offset_ + sizeof *word_, batch);
+    if (s == DTRAIN_OK) last_watched_ = batch;
+    return s;
+}
+
+// A batch that has begun and takes long is not held up: the accelerator may be busy.
+bool OwnQueue::is_held_up() {
+    const uint32_t begun = begun_->load(std::memory_order_acquire);
+    const int64_t now_ns = monotonic_clock().now_ns();
+    if (begun != seen_begun_) {
+        seen_begun_ = begun;
+        seen_ns_ = now_ns;
+    }
+    const bool waits = int32_t(last_watched_ - begun) > 0 && passed(begun);
+    return waits && now_ns - seen_ns_ >= most_idle;
 }
 
 Status OwnQueue::wait(uint32_t batch, int64_t deadline_ns) {

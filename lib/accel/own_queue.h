@@ -27,8 +27,8 @@ Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
 // that is done into a word, so that looking at it costs no call of the driver.
 class OwnQueue { // thread-safe
   public:
-    // page: holds the word at this offset; outlives the queue, as dev does. waker: is told of each
-    // batch that is done.
+    // page: holds the words at this offset, 8 bytes; outlives the queue, as dev does. waker: is
+    // told of each batch that is done.
     Status open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
                 uint64_t offset, uint64_t longest_copy, Waker &waker);
     ~OwnQueue() { close(); }
@@ -45,8 +45,12 @@ class OwnQueue { // thread-safe
     bool passed(uint32_t batch) const {
         return int32_t(word_->load(std::memory_order_acquire) - batch) >= 0;
     }
-    // OK while the queue goes on; else what has happened to the accelerator.
+    // OK while the queue goes on; else what has happened to the accelerator, or that a stream of
+    // the program's which waits holds the queue up: the accelerator's library may run unrelated
+    // streams one after the other.
     Status check();
+    // From now on streams of the program's may wait for this process's operations.
+    static void expect_waiting_streams() { streams_wait_.store(true, std::memory_order_relaxed); }
     // Sleeps until the batch has passed. TIMEOUT: at the deadline (monotonic_clock()).
     Status wait(uint32_t batch, int64_t deadline_ns);
     void count(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -56,6 +60,8 @@ class OwnQueue { // thread-safe
 
   private:
     template <class Submit> Status submit_batch(Submit &&submit, uint32_t &batch);
+    Status watch(uint32_t batch);
+    bool is_held_up();
 
     const dtrain_dv_ops_t *ops_ = nullptr;
     dtrain_dv_mem_t *page_ = nullptr;
@@ -65,6 +71,12 @@ class OwnQueue { // thread-safe
     std::mutex mutex_; // of all calls on the queue
     dtrain_dv_queue_t *queue_ = nullptr;
     uint32_t last_ = 0; // batch
+    // If streams may wait: the queue also stores the number of the last batch that has begun.
+    static inline std::atomic<bool> streams_wait_{false};
+    std::atomic<uint32_t> *begun_ = nullptr;
+    uint32_t last_watched_ = 0; // batch whose begin is stored
+    uint32_t seen_begun_ = 0;
+    int64_t seen_ns_ = 0; // when the queue was last seen to begin a batch
     std::atomic<uint64_t> bytes_{0};
 };
 

@@ -54,7 +54,8 @@ bool StagedBuffers::passed(Batch Buffer::*batch) const {
 }
 
 Status StagedBuffers::check(Batch Buffer::*batch, const char *what) {
-    if (stream_ != nullptr) return stream_->check();
+    if (stream_ != nullptr)
+        if (Status s = stream_->check(); s != DTRAIN_OK) return s;
     for (Buffer &buffer : buffers_)
         if (!(buffer.*batch).passed())
             if (Status s = (buffer.*batch).queue->check(); s != DTRAIN_OK)
@@ -102,29 +103,42 @@ Status StagedBuffers::begin_fetch() {
     return DTRAIN_OK;
 }
 
-Status StagedBuffers::begin_on(void *stream) {
+Status StagedBuffers::open_stream(void *stream) {
     if (stream_ != nullptr && !stream_->is_finished())
         return fail(DTRAIN_ERR_BUSY,
                     "stream: the one of the last run has not gone on yet; synchronize it");
-    std::vector<Copy> inputs, results;
     Domain &domain = *buffers_.front().domain;
-    for (const Buffer &buffer : buffers_) {
+    for (const Buffer &buffer : buffers_)
         if (buffer.domain != &domain)
             return fail(DTRAIN_ERR_UNSUPPORTED,
                         "stream: the buffers lie on %s and %s; an operation on a stream needs all "
                         "on the stream's device, or on the host",
                         domain.name().c_str(), buffer.domain->name().c_str());
+    return StreamWork::open(domain, stream, stream_);
+}
+
+Status StagedBuffers::wait_on(void *stream) {
+    if (Status s = open_stream(stream); s != DTRAIN_OK) return s;
+    copies_on_stream_ = false;
+    return stream_->enqueue({}, {});
+}
+
+Status StagedBuffers::begin_on(void *stream) {
+    if (Status s = open_stream(stream); s != DTRAIN_OK) return s;
+    copies_on_stream_ = true;
+    std::vector<Copy> inputs, results;
+    for (const Buffer &buffer : buffers_) {
         add_inputs(buffer, inputs);
         add_outputs(buffer, UINT64_MAX, results);
     }
-    if (Status s = StreamWork::open(domain, stream, stream_); s != DTRAIN_OK) return s;
+    Domain &domain = *buffers_.front().domain;
     for (const Copy &copy : inputs) domain.to_host().count(copy.bytes);
     for (const Copy &copy : results) domain.to_device().count(copy.bytes);
     return stream_->enqueue(inputs, results);
 }
 
 Status StagedBuffers::begin_store(uint64_t most) {
-    if (stream_ != nullptr) return release(), DTRAIN_OK;
+    if (stream_ != nullptr && copies_on_stream_) return release(), DTRAIN_OK;
     std::vector<Copy> copies;
     for (Buffer &buffer : buffers_) {
         copies.clear();
@@ -135,6 +149,12 @@ Status StagedBuffers::begin_store(uint64_t most) {
             return explain(s, buffer.domain->name().c_str(), storing);
     }
     return DTRAIN_OK;
+}
+
+bool StagedBuffers::is_stored() {
+    if (!passed(&Buffer::stored)) return false;
+    release(); // what follows in the stream may see the results
+    return stream_ == nullptr || stream_->is_finished();
 }
 
 Status StagedBuffers::check_fetch() { return check(&Buffer::fetched, fetching); }

@@ -37,14 +37,19 @@ class StagedBuffers {
     // The same in order of a stream of the program's, which then waits until begin_store() or
     // release(), and copies all outputs.
     Status begin_on(void *stream);
+    // The stream waits likewise, but copies nothing: is_fetched() says when it gets there, and
+    // then begin_fetch() and begin_store() may follow.
+    Status wait_on(void *stream);
     bool on_stream() const { return stream_ != nullptr; }
     void release(); // lets the stream go on, if there is one
-    bool is_fetched() const { return stream_ ? stream_->is_ready() : passed(&Buffer::fetched); }
+    bool is_fetched() const {
+        return (stream_ == nullptr || stream_->is_ready()) && passed(&Buffer::fetched);
+    }
     Status check_fetch(); // OK while the accelerators go on
     Status await_fetched(int64_t until_ns);
     // Copies all outputs back, or of each buffer only the first `most` bytes of its outputs.
     Status begin_store(uint64_t most);
-    bool is_stored() const { return stream_ ? stream_->is_finished() : passed(&Buffer::stored); }
+    bool is_stored(); // and the stream, if there is one, has gone on
     Status check_store();
     Status await_stored(int64_t until_ns);
 
@@ -65,12 +70,14 @@ class StagedBuffers {
     bool passed(Batch Buffer::*batch) const;
     Status check(Batch Buffer::*batch, const char *what);
     Status await(Batch Buffer::*batch, const char *what, int64_t until_ns);
+    Status open_stream(void *stream);
     static void add_inputs(const Buffer &buffer, std::vector<Copy> &copies);
     static void add_outputs(const Buffer &buffer, uint64_t most, std::vector<Copy> &copies);
 
     Domains &domains_;
     std::vector<Buffer> buffers_; // few
     std::shared_ptr<StreamWork> stream_;
+    bool copies_on_stream_ = false;
 };
 
 } // namespace dtrain::accel

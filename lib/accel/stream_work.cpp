@@ -27,6 +27,7 @@ Status StreamWork::open(Domain &domain, void *stream, std::shared_ptr<StreamWork
     }
     if (ops.capturing != nullptr)
         if (s = ops.capturing(made->queue_); s != DTRAIN_OK) return explain(s, name, "stream");
+    OwnQueue::expect_waiting_streams();
     out = std::move(made);
     return DTRAIN_OK;
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace dtrain::api {
@@ -79,7 +80,7 @@ struct How {
 
 // Whether the operation may work on the buffers themselves.
 inline bool may_be_direct(const How &how, const collectives::CallOptions &options) {
-    return how.direct.domain != nullptr && !how.stream.given && options.scaling == nullptr;
+    return how.direct.domain != nullptr && options.scaling == nullptr;
 }
 
 // How long an operation with this timeout may take; negative: no limit.
@@ -132,12 +133,15 @@ template <class Post>
 Status post_deciding(dtrain_context *context, const Staged &staged,
                      const collectives::CallOptions &options, const How &how, Post &&post) {
     engine::Request *const request = options.request;
-    request->landing = new engine::Landing(request, *context->agent, staged, how.direct,
+    std::optional<void *> stream;
+    if (how.stream.given) stream = how.stream.handle;
+    request->landing = new engine::Landing(request, *context->agent, staged, how.direct, stream,
                                            deadline_of(*context, options.timeout_ns),
                                            time_limit_of(*context, options.timeout_ns));
     const Status s = post(options);
     if (s != DTRAIN_OK) {
         request->gate = nullptr;
+        staged->release();
         request->landing->dispose();
     }
     return s;

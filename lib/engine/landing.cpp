@@ -18,16 +18,29 @@ Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::Staged
 }
 
 Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
-                 const accel::DirectBuffers &direct, int64_t input_until_ns,
-                 int64_t result_limit_ns)
+                 const accel::DirectBuffers &direct, std::optional<void *> stream,
+                 int64_t input_until_ns, int64_t result_limit_ns)
     : Operation(completed), agent_(agent), buffers_(std::move(buffers)), results_(Results::all),
-      input_until_ns_(input_until_ns), direct_(direct), choice_(Choice::open) {
+      input_until_ns_(stream ? INT64_MAX : input_until_ns), direct_(direct), stream_(stream),
+      choice_(Choice::open) {
     polled = true;
     time_limit_ns = result_limit_ns;
 }
 
+Status Landing::begin_to_decide(bool &gated) {
+    gated = stream_.has_value();
+    if (!gated) return DTRAIN_OK;
+    stream_waits_ = true;
+    return buffers_->wait_on(*stream_);
+}
+
 Status Landing::use_copies() {
     choice_ = Choice::copies;
+    if (stream_ && !stream_waits_) return buffers_->begin_on(*stream_);
+    // The stream is there, so the time counts.
+    if (stream_ && time_limit_ns >= 0 &&
+        __builtin_add_overflow(agent_.now(), time_limit_ns, &input_until_ns_))
+        input_until_ns_ = INT64_MAX;
     return buffers_->begin_fetch();
 }
 
@@ -50,9 +63,10 @@ Status Landing::wait(int64_t until_ns) {
 bool Landing::begin(Outcome &outcome) {
     Status s = outcome.status;
     if (s != DTRAIN_OK) buffers_->release();
-    if (s == DTRAIN_OK && choice_ == Choice::copies &&
-        (buffers_->has_outputs() || buffers_->on_stream())) {
-        s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
+    const bool copies = choice_ == Choice::copies;
+    if (s == DTRAIN_OK && (buffers_->on_stream() || (copies && buffers_->has_outputs()))) {
+        if (copies)
+            s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
         if (s == DTRAIN_OK) {
             outcome_ = outcome;
             // The operation may have been canceled until now.

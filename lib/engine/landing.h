@@ -6,6 +6,7 @@
 #include "engine/agent.h"
 
 #include <memory>
+#include <optional>
 
 namespace dtrain::engine {
 
@@ -21,10 +22,14 @@ class Landing final : public Operation, public Gate {
     // negative: none.
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
             Results results, int64_t input_until_ns, int64_t result_limit_ns);
-    // The same for an operation that decides; nothing is copied before. It calls one of the next
-    // two.
+    // The same for an operation that decides; nothing is copied before. It calls use_copies() or
+    // use_direct(). stream: the one in whose order it runs, or nothing.
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
-            const accel::DirectBuffers &direct, int64_t input_until_ns, int64_t result_limit_ns);
+            const accel::DirectBuffers &direct, std::optional<void *> stream,
+            int64_t input_until_ns, int64_t result_limit_ns);
+    // Whether the operation must pass the gate, which is this, before it decides: it has to if its
+    // buffers are in the order of a stream, which waits from now on.
+    Status begin_to_decide(bool &gated);
     // Begins to copy the input, for which the operation then waits at its gate, which is this.
     Status use_copies();
     void use_direct() { choice_ = Choice::direct; }
@@ -58,8 +63,10 @@ class Landing final : public Operation, public Gate {
     Agent &agent_;
     const std::shared_ptr<accel::StagedBuffers> buffers_;
     const Results results_;
-    const int64_t input_until_ns_;
+    int64_t input_until_ns_;
     const accel::DirectBuffers direct_;
+    const std::optional<void *> stream_;
+    bool stream_waits_ = false; // before the decision
     Choice choice_ = Choice::copies;
     Outcome outcome_;
     uint32_t looks_ = 0;

@@ -152,12 +152,10 @@ void reduce_to_a_root(void **) {
 // Whatever rank 2 has, the result is that of the host, and all copy.
 void one_rank_has_other_memory(void **) {
     gpu::needs_fake();
-    enum class Other { host, shared_host, unregistered, other_device, unaligned, stream, scaled };
+    enum class Other { host, shared_host, unregistered, other_device, unaligned, scaled };
     for (Other other : {Other::host, Other::shared_host, Other::unregistered, Other::other_device,
-                        Other::unaligned, Other::stream, Other::scaled})
+                        Other::unaligned, Other::scaled})
         for (int odd : {0, 2}) {
-            // A stream of one rank that waits holds up the other ranks' in the one queue.
-            if (other == Other::stream && std::getenv("FAKECUDA_ONE_QUEUE") != nullptr) continue;
             ranks::run_with_contexts(
                 3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
                     const std::vector<uint8_t> mine = input(large, DTRAIN_F32, rank);
@@ -175,7 +173,6 @@ void one_rank_has_other_memory(void **) {
                         OK(dtrain_request_wait(request, -1));
                         dtrain_request_free(request);
                     };
-                    if (is_odd && other == Other::stream) params.stream_type = DTRAIN_STREAM_CUDA;
                     if (is_odd && (other == Other::host || other == Other::shared_host)) {
                         dtrain_mem_t *mem = nullptr;
                         OK(dtrain_mem_alloc(context, mine.size(), &mem));

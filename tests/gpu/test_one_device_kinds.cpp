@@ -178,6 +178,28 @@ void every_kind(void **) {
     for (int size : {2, 3}) ranks::run_with_contexts(size, with_gpus, all_shapes);
 }
 
+// On streams, where nothing waits but the streams: first a rank or two, then all.
+void in_order_of_streams(int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+    const int size = dtrain_comm_size(comm);
+    Stream stream;
+    for (const Shape &shape : shapes)
+        for (int from : {size - 1, 0})
+            for (bool in_place : {false, true})
+                check(make_case(shape, types[from == 0 ? 1 : 0], size, in_place, large), context,
+                      comm, way_of(shape, in_place), rank >= from ? &stream : nullptr);
+    // Small calls are copied, in the order of the stream.
+    for (const Shape &shape : shapes)
+        check(make_case(shape, types[0], size, false, 100), context, comm, Way::copies, &stream);
+}
+
+// A stream that waits holds up everything in the one queue.
+bool has_one_queue() { return std::getenv("FAKECUDA_ONE_QUEUE") != nullptr; }
+
+void every_kind_on_streams(void **) {
+    if (has_one_queue()) return;
+    for (int size : {2, 3}) ranks::run_with_contexts(size, with_gpus, in_order_of_streams);
+}
+
 // Each in a process of its own, in which the parent's driver has not been started.
 void run_processes(int size, const ranks::Body &body) {
     processes::Job job;
@@ -198,6 +220,35 @@ void every_kind_between_processes(void **) {
                 check(make_case(shape, types[1], 3, in_place, large), context, comm,
                       way_of(shape, in_place));
     });
+}
+
+void every_kind_on_streams_of_processes(void **) {
+    if (!has_one_queue()) run_processes(3, in_order_of_streams);
+}
+
+// The driver runs the library's own work behind the stream that waits for it: that is found out.
+void streams_hold_up_the_library(void **) {
+    gpu::needs_fake();
+    const bool one = has_one_queue();
+    setenv("FAKECUDA_ONE_QUEUE", "1", 1);
+    run_processes(2, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
+        Shared buffer(context, large);
+        gpu::Buffer after(large);
+        Stream stream;
+        dtrain_op_params_t params = stream.params();
+        params.timeout_ns = -1;
+        dtrain_request_t *request = nullptr;
+        OK(dtrain_allreduce(comm, buffer.address(), buffer.address(), large, DTRAIN_U8, DTRAIN_SUM,
+                            &params, &request));
+        stream.fill(after, 5);
+        FAILS(DTRAIN_ERR_DEVICE, dtrain_request_wait(request, -1));
+        REQUIRE(ranks::last_error().find("seems to hold it up") != std::string::npos);
+        REQUIRE(ranks::last_error().find("rank 0") != std::string::npos);
+        dtrain_request_free(request);
+        stream.synchronize(); // it was let go
+        REQUIRE(after.values<uint8_t>() == std::vector<uint8_t>(large, 5));
+    });
+    if (!one) unsetenv("FAKECUDA_ONE_QUEUE");
 }
 
 // Every dtype and op, and no, one and few elements, which are exchanged by the host.
@@ -352,9 +403,12 @@ int main() {
     const CMUnitTest tests[] = {
         // Processes before this one starts the driver.
         cmocka_unit_test(every_kind_between_processes),
+        cmocka_unit_test(every_kind_on_streams_of_processes),
+        cmocka_unit_test(streams_hold_up_the_library),
         cmocka_unit_test(leader_cannot),
         cmocka_unit_test(killed_rank),
         cmocka_unit_test(every_kind),
+        cmocka_unit_test(every_kind_on_streams),
         cmocka_unit_test(every_type),
         cmocka_unit_test(bits_stay),
         cmocka_unit_test(one_rank_has_other_memory),

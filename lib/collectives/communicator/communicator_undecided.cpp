@@ -18,11 +18,13 @@ Status Communicator::post_undecided(Prepared &prepared, const CallOptions &optio
 }
 
 Status Communicator::post_undecided(Prepared &prepared, const CallOptions &options, Turn &turn) {
-    if (prepared.way != Way::allreduce && prepared.way != Way::transfer) {
-        engine::Landing *const landing = options.request->landing;
-        if (Status s = landing->use_copies(); s != DTRAIN_OK) return s;
-        options.request->gate = landing;
-    }
+    engine::Landing *const landing = options.request->landing;
+    const bool decides = prepared.way == Way::allreduce || prepared.way == Way::transfer;
+    bool gated = true;
+    if (Status s = decides ? landing->begin_to_decide(gated) : landing->use_copies();
+        s != DTRAIN_OK)
+        return s;
+    if (gated) options.request->gate = landing;
     return post_prepared(prepared, options, turn);
 }
 
