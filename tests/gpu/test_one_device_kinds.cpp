@@ -1,11 +1,7 @@
 // Every kind of collective of ranks on one GPU: without copies to the host where the buffers are
 // shared memory, which the counters show, and with the expected result.
 // SPDX-License-Identifier: Apache-2.0
-#include "contract/collective_case.h"
-#include "contract/processes.h"
-#include "gpu/in_child.h"
-#include "gpu/shared_memory.h"
-#include "gpu/stream.h"
+#include "gpu/placed_case.h"
 
 #include <mutex>
 
@@ -14,147 +10,18 @@ namespace {
 using cases::Case;
 using cases::Kind;
 using cases::Part;
+using gpu::check;
+using gpu::large;
+using gpu::make_case;
+using gpu::Placed;
+using gpu::run_processes;
+using gpu::Shape;
+using gpu::shapes;
 using gpu::Shared;
 using gpu::Stream;
-
-const ranks::Options with_gpus = {{"accelerators", "cuda"}};
-constexpr uint64_t large = 70'001; // elements: more than what is exchanged in one piece
-
-struct Shape {
-    Kind kind;
-    bool ragged;
-};
-const Shape shapes[] = {
-    {Kind::allreduce, false},     {Kind::reduce, false},    {Kind::reduce_scatter, false},
-    {Kind::reduce_scatter, true}, {Kind::allgather, false}, {Kind::allgather, true},
-    {Kind::broadcast, false},     {Kind::gather, false},    {Kind::gather, true},
-    {Kind::scatter, false},       {Kind::scatter, true},    {Kind::alltoall, false},
-    {Kind::alltoall, true}};
-bool sums(Kind kind) {
-    return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
-}
-
-struct Type {
-    uint32_t dtype, op;
-};
-
-Case make_case(const Shape &shape, const Type &type, int size, bool in_place, uint64_t count) {
-    Case c;
-    c.seed = uint64_t(shape.kind) * 31 + type.dtype;
-    c.size = size;
-    c.kind = shape.kind;
-    c.ragged = shape.ragged;
-    c.in_place = in_place && !(shape.kind == Kind::alltoall && shape.ragged);
-    c.dtype = type.dtype;
-    c.op = type.op;
-    c.root = size > 2 ? 2 : 1;
-    c.count = count;
-    c.gap = 3;
-    uint64_t next = 0;
-    const bool has_gaps = shape.ragged && shape.kind != Kind::reduce_scatter;
-    for (int r = 0; r < size; r++) {
-        const uint64_t of_rank = count > 0 ? count + uint64_t(r) * 1001 : 0;
-        c.counts.push_back(shape.ragged ? of_rank : count);
-        c.displs.push_back(next);
-        next += c.counts.back() + (has_gaps ? c.gap : 0);
-        c.to.emplace_back(size_t(size), count);
-    }
-    return c;
-}
-
-// Puts a case's buffers on a GPU, each an element behind a boundary on odd ranks. On a stream they
-// have the input only once the stream gets there, and are read in its order, too.
-class Placed {
-  public:
-    Placed(dtrain_context_t *context, int rank, size_t element, Stream *stream, int device = 0)
-        : context_(context),
-          kind_(rank % 2 == 0 ? Shared::Kind::created : Shared::Kind::registered),
-          shift_(rank % 2 == 0 ? 0 : element), stream_(stream), device_(device) {}
-    uint8_t *place(uint8_t *data, size_t bytes) {
-        all_.push_back({data, bytes,
-                        std::make_unique<Shared>(context_, bytes + shift_, device_, kind_),
-                        gpu::copy_of(std::vector<uint8_t>(data, data + bytes), device_),
-                        gpu::Buffer(bytes, device_)});
-        const One &one = all_.back();
-        uint8_t *const at = one.memory->address() + shift_;
-        Stream own(device_);
-        Stream &stream = stream_ != nullptr ? *stream_ : own;
-        stream.fill(at, 0x3c, bytes);
-        stream.copy(at, one.input.address(), bytes);
-        if (stream_ == nullptr) stream.synchronize();
-        return at;
-    }
-    void take_back() {
-        Stream own(device_);
-        Stream &stream = stream_ != nullptr ? *stream_ : own;
-        for (One &one : all_) {
-            stream.copy(one.output.address(), one.memory->address() + shift_, one.bytes);
-            stream.fill(one.memory->address() + shift_, 0x99, one.bytes);
-        }
-        stream.synchronize();
-        for (One &one : all_) one.output.read(one.data);
-    }
-
-  private:
-    struct One {
-        uint8_t *data;
-        size_t bytes;
-        std::unique_ptr<Shared> memory;
-        gpu::Buffer input, output;
-    };
-    dtrain_context_t *const context_;
-    const Shared::Kind kind_;
-    const size_t shift_;
-    Stream *const stream_;
-    const int device_;
-    std::vector<One> all_;
-};
-
-struct Counts {
-    uint64_t copied, reduced, moved;
-    static Counts of(dtrain_context_t *context) {
-        return {gpu::counted(context, "to_host_bytes") + gpu::counted(context, "to_device_bytes"),
-                gpu::counted(context, "reduced_bytes"), gpu::counted(context, "moved_bytes")};
-    }
-};
-
-enum class Way { direct, copies };
-
-void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
-           Stream *stream = nullptr) {
-    const int rank = dtrain_comm_rank(comm);
-    Part part(c, rank);
-    const Counts before = Counts::of(context);
-    Placed placed(context, rank, dtrain_dtype_size(c.dtype), stream);
-    part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
-    dtrain_op_params_t params;
-    DTRAIN_INIT(&params);
-    if (stream != nullptr) params = stream->params();
-    dtrain_request_t *request = nullptr;
-    const bool has_request = stream != nullptr || rank % 2 == 0;
-    OK(part.post(comm, &params, has_request ? &request : nullptr));
-    // On a stream its order is enough.
-    if (request != nullptr && stream == nullptr) OK(dtrain_request_wait(request, -1));
-    placed.take_back();
-    if (request != nullptr) OK(dtrain_request_wait(request, -1));
-    dtrain_request_free(request);
-    if (const int64_t at = part.first_difference(); at >= 0) {
-        std::fprintf(stderr, "rank %d: %s: byte %lld is wrong\n", rank, c.describe().c_str(),
-                     static_cast<long long>(at));
-        REQUIRE(at < 0);
-    }
-    const Counts after = Counts::of(context);
-    const bool leads = way == Way::direct && rank == 0;
-    const bool good = (way == Way::copies || after.copied == before.copied) &&
-                      (after.reduced > before.reduced) == (leads && sums(c.kind)) &&
-                      (after.moved > before.moved) == (leads && !sums(c.kind));
-    if (!good)
-        std::fprintf(stderr, "rank %d: %s: copied %lld, reduced %lld, moved %lld bytes\n", rank,
-                     c.describe().c_str(), static_cast<long long>(after.copied - before.copied),
-                     static_cast<long long>(after.reduced - before.reduced),
-                     static_cast<long long>(after.moved - before.moved));
-    REQUIRE(good);
-}
+using gpu::Type;
+using gpu::Way;
+using gpu::with_gpus;
 
 Way way_of(const Shape &shape, bool in_place) {
     const bool own_counts = shape.kind == Kind::alltoall && (shape.ragged || in_place);
@@ -198,19 +65,6 @@ bool has_one_queue() { return std::getenv("FAKECUDA_ONE_QUEUE") != nullptr; }
 void every_kind_on_streams(void **) {
     if (has_one_queue()) return;
     for (int size : {2, 3}) ranks::run_with_contexts(size, with_gpus, in_order_of_streams);
-}
-
-// Each in a process of its own, in which the parent's driver has not been started.
-void run_processes(int size, const ranks::Body &body) {
-    processes::Job job;
-    job.start(size, [&](int rank) {
-        dtrain_context_t *context = ranks::make_context(with_gpus);
-        dtrain_comm_t *comm = processes::join(job, context, rank, size);
-        body(rank, context, comm);
-        OK(dtrain_comm_destroy(comm));
-        OK(dtrain_context_destroy(context));
-    });
-    job.expect_good_ends();
 }
 
 void every_kind_between_processes(void **) {
