@@ -49,6 +49,14 @@ bool StagedBuffers::has_outputs() const {
     return std::ranges::any_of(buffers_, [](const Buffer &b) { return !b.outputs.empty(); });
 }
 
+std::vector<std::span<uint8_t>> StagedBuffers::parts(std::vector<Extent> Buffer::*extents) const {
+    std::vector<std::span<uint8_t>> all;
+    for (const Buffer &buffer : buffers_)
+        for (const Extent &part : buffer.*extents)
+            all.emplace_back(buffer.block->host() + part.offset, part.bytes);
+    return all;
+}
+
 bool StagedBuffers::passed(Batch Buffer::*batch) const {
     return std::ranges::all_of(buffers_, [=](const Buffer &b) { return (b.*batch).passed(); });
 }
@@ -103,7 +111,7 @@ Status StagedBuffers::begin_fetch() {
     return DTRAIN_OK;
 }
 
-Status StagedBuffers::open_stream(void *stream) {
+Status StagedBuffers::open_on(void *stream) {
     if (stream_ != nullptr && !stream_->is_finished())
         return fail(DTRAIN_ERR_BUSY,
                     "stream: the one of the last run has not gone on yet; synchronize it");
@@ -117,14 +125,17 @@ Status StagedBuffers::open_stream(void *stream) {
     return StreamWork::open(domain, stream, stream_);
 }
 
-Status StagedBuffers::wait_on(void *stream) {
-    if (Status s = open_stream(stream); s != DTRAIN_OK) return s;
+Status StagedBuffers::begin_on(void *stream) {
+    const Status s = open_on(stream);
+    return s == DTRAIN_OK ? begin_copies() : s;
+}
+
+Status StagedBuffers::begin_wait() {
     copies_on_stream_ = false;
     return stream_->enqueue({}, {});
 }
 
-Status StagedBuffers::begin_on(void *stream) {
-    if (Status s = open_stream(stream); s != DTRAIN_OK) return s;
+Status StagedBuffers::begin_copies() {
     copies_on_stream_ = true;
     std::vector<Copy> inputs, results;
     for (const Buffer &buffer : buffers_) {

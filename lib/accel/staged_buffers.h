@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace dtrain::accel {
@@ -31,15 +32,21 @@ class StagedBuffers {
                std::vector<Extent> outputs, uint8_t *&host);
     bool empty() const { return buffers_.empty(); }
     bool has_outputs() const;
+    // Host memory of what the operation reads, and of what it writes.
+    std::vector<std::span<uint8_t>> inputs() const { return parts(&Buffer::inputs); }
+    std::vector<std::span<uint8_t>> outputs() const { return parts(&Buffer::outputs); }
 
     // Copies all inputs to the host.
     Status begin_fetch();
     // The same in order of a stream of the program's, which then waits until begin_store() or
     // release(), and copies all outputs.
     Status begin_on(void *stream);
-    // The stream waits likewise, but copies nothing: is_fetched() says when it gets there, and
-    // then begin_fetch() and begin_store() may follow.
-    Status wait_on(void *stream);
+    // The first part of it, which finds out whether the stream can be used.
+    Status open_on(void *stream);
+    // The rest of it without copies: is_fetched() says when the stream gets there, and then
+    // begin_fetch() and begin_store() may follow.
+    Status begin_wait();
+    Status begin_copies(); // the rest of it
     bool on_stream() const { return stream_ != nullptr; }
     void release(); // lets the stream go on, if there is one
     bool is_fetched() const {
@@ -70,7 +77,7 @@ class StagedBuffers {
     bool passed(Batch Buffer::*batch) const;
     Status check(Batch Buffer::*batch, const char *what);
     Status await(Batch Buffer::*batch, const char *what, int64_t until_ns);
-    Status open_stream(void *stream);
+    std::vector<std::span<uint8_t>> parts(std::vector<Extent> Buffer::*extents) const;
     static void add_inputs(const Buffer &buffer, std::vector<Copy> &copies);
     static void add_outputs(const Buffer &buffer, uint64_t most, std::vector<Copy> &copies);
 

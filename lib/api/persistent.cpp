@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
 
+#include "collectives/communicator/scaled_call.h"
+
 namespace dtrain::api {
 
 PersistentOperation::PersistentOperation(dtrain_comm *comm, const Operation &operation)
@@ -51,41 +53,64 @@ Status hand_out(dtrain_comm *comm, const Operation &operation,
     return DTRAIN_OK;
 }
 
+static const collectives::Call &call_of(const collectives::Call &call) { return call; }
+static const collectives::Call &call_of(const collectives::Prepared &prepared) {
+    return prepared.call;
+}
+
+// Chooses how a scaled reduction is scaled: by the landing, or else by the host at once, which a
+// stream and direct buffers do not allow.
+static Status choose_scaling(const dtrain_comm *comm, const collectives::Call &call,
+                             const collectives::CallOptions &options, How &how) {
+    const collectives::Scaling &scaling = *options.scaling;
+    // The leader scales an input into the rank's receive buffer.
+    if (call.kind != collectives::Kind::allreduce && scaling.before != 1) how.direct = {};
+    if (!how.all_staged || (how.direct.domain == nullptr && !how.stream.given)) {
+        how.direct = {};
+        return DTRAIN_OK;
+    }
+    how.scale = {.dtype = call.dtype, .before = scaling.before, .after = scaling.after};
+    return check_scaling(*comm->communicator, call, scaling);
+}
+
 // Posts a call, or what was prepared of it, on its buffers themselves, or on the copies that stand
 // for them, if there are any.
 template <class What>
-static Status post_placed(dtrain_comm *comm, const Staged &staged, const How &how, What &what,
+static Status post_placed(dtrain_comm *comm, const Staged &staged, How how, What &what,
                           collectives::CallOptions options) {
     options.registry = &comm->context->registry;
     collectives::Communicator &communicator = *comm->communicator;
-    if (may_be_direct(how, options))
-        return post_on_either(comm->context, staged, options, how,
-                              [&](const collectives::CallOptions &on_either) {
-                                  return communicator.post_undecided(what, on_either);
-                              });
-    return post_staged(
-        comm->context, staged, options, how,
-        [&](const collectives::CallOptions &on_host) { return communicator.post(what, on_host); });
+    if (options.scaling != nullptr)
+        if (Status s = choose_scaling(comm, call_of(what), options, how); s != DTRAIN_OK) return s;
+    const bool is_direct = how.direct.domain != nullptr;
+    const auto post = [&](collectives::CallOptions on_either) {
+        if (how.scale.dtype != 0) {
+            const collectives::Scaling scaling = *std::exchange(on_either.scaling, nullptr);
+            if (Status s = agree_on_scaling(communicator, call_of(what), scaling); s != DTRAIN_OK)
+                return s;
+        }
+        return is_direct ? communicator.post_undecided(what, on_either)
+                         : communicator.post(what, on_either);
+    };
+    return is_direct ? post_on_either(comm->context, staged, options, how, post)
+                     : post_staged(comm->context, staged, options, how, post);
 }
 
 // Makes a persistent collective, whose arguments are checked once, here. graph: kept by the
 // request; may be nullptr. staged: the copies that stand for the call's buffers, if there are any.
 static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
                                    std::shared_ptr<const collectives::Graph> graph, Staged staged,
-                                   const accel::DirectBuffers &direct,
-                                   const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+                                   const How &how, const dtrain_op_params_t *params,
+                                   dtrain_request_t **request_p) {
     return guard([&]() -> Status {
         auto prepared = std::make_unique<collectives::Prepared>();
         if (Status s = comm->communicator->prepare_persistent(call, *prepared); s != DTRAIN_OK)
             return s;
         const Allowed allowed{.stream = staged != nullptr};
-        const Stream stream = stream_of(params);
         return make_persistent(
             comm, params, request_p,
             [comm, prepared = std::move(prepared), graph = std::move(graph),
-             staged = std::move(staged),
-             how = How{.when = Begin::gated, .stream = stream, .direct = direct}](
-                const collectives::CallOptions &options) {
+             staged = std::move(staged), how](const collectives::CallOptions &options) {
                 return post_placed(comm, staged, how, *prepared, options);
             },
             allowed);
@@ -99,11 +124,13 @@ Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
         collectives::Call call = given;
         Staging staging(comm->context);
         if (Status s = staging.call(*comm->communicator, call); s != DTRAIN_OK) return s;
+        const How how{.when = Begin::gated,
+                      .stream = stream_of(params),
+                      .direct = staging.direct(),
+                      .all_staged = staging.all_staged()};
         if (wants_persistent(params))
-            return make_persistent_call(comm, call, graph, staging.staged(), staging.direct(),
-                                        params, request_p);
-        const How how{
-            .when = Begin::gated, .stream = stream_of(params), .direct = staging.direct()};
+            return make_persistent_call(comm, call, graph, staging.staged(), how, params,
+                                        request_p);
         const auto go = [&](const collectives::CallOptions &options) {
             return post_placed(comm, staging.staged(), how, call, options);
         };

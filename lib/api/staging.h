@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace dtrain::api {
@@ -41,6 +40,7 @@ class Staging {
     // Of a collective that perhaps needs no copies, because all its buffers are in shared memory of
     // one device; domain: nullptr if it does.
     const accel::DirectBuffers &direct() const { return direct_; }
+    bool all_staged() const { return all_staged_; } // no buffer of the collective is the host's
 
   private:
     bool may_stage() const { return context_->domains.any(); }
@@ -58,6 +58,7 @@ class Staging {
     dtrain_context *const context_;
     Staged staged_;
     accel::DirectBuffers direct_;
+    bool all_staged_ = false;
 };
 
 // When an operation is posted: once its input is copied (the call waits for that), or at once, with
@@ -74,14 +75,11 @@ Stream stream_of(const dtrain_op_params_t *params); // which may be NULL
 struct How {
     Begin when = Begin::copied;
     engine::Landing::Results results = engine::Landing::Results::all;
-    Stream stream = {}; // given only with `gated`
-    accel::DirectBuffers direct = {};
+    Stream stream = {};               // given only with `gated`
+    accel::DirectBuffers direct = {}; // of a domain: the operation may work on them themselves
+    bool all_staged = false;
+    engine::Landing::Scale scale = {}; // of the landing's
 };
-
-// Whether the operation may work on the buffers themselves.
-inline bool may_be_direct(const How &how, const collectives::CallOptions &options) {
-    return how.direct.domain != nullptr && options.scaling == nullptr;
-}
 
 // How long an operation with this timeout may take; negative: no limit.
 int64_t time_limit_of(const dtrain_context &context, int64_t timeout_ns);
@@ -118,6 +116,7 @@ Status post_on_copies(dtrain_context *context, const Staged &staged,
     request->landing = new engine::Landing(request, *context->agent, staged, how.results,
                                            on_stream ? INT64_MAX : deadline_ns,
                                            time_limit_of(*context, options.timeout_ns));
+    request->landing->scale_by(how.scale);
     if (how.when == Begin::gated) request->gate = request->landing;
     const Status s = post(options);
     if (s != DTRAIN_OK) {
@@ -133,11 +132,12 @@ template <class Post>
 Status post_deciding(dtrain_context *context, const Staged &staged,
                      const collectives::CallOptions &options, const How &how, Post &&post) {
     engine::Request *const request = options.request;
-    std::optional<void *> stream;
-    if (how.stream.given) stream = how.stream.handle;
-    request->landing = new engine::Landing(request, *context->agent, staged, how.direct, stream,
-                                           deadline_of(*context, options.timeout_ns),
-                                           time_limit_of(*context, options.timeout_ns));
+    if (how.stream.given)
+        if (Status s = staged->open_on(how.stream.handle); s != DTRAIN_OK) return s;
+    request->landing = new engine::Landing(
+        request, *context->agent, staged, how.direct, how.stream.given,
+        deadline_of(*context, options.timeout_ns), time_limit_of(*context, options.timeout_ns));
+    request->landing->scale_by(how.scale);
     const Status s = post(options);
     if (s != DTRAIN_OK) {
         request->gate = nullptr;

@@ -2,9 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/landing.h"
 
+#include "device/kernels.h"
+
+#include <algorithm>
+#include <utility>
+
 namespace dtrain::engine {
 namespace {
 
+constexpr uint64_t elements_per_step = 256 << 10;
 constexpr uint32_t looks_per_check = 256; // asking the accelerator's library costs more than a look
 
 } // namespace
@@ -18,34 +24,35 @@ Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::Staged
 }
 
 Landing::Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
-                 const accel::DirectBuffers &direct, std::optional<void *> stream,
-                 int64_t input_until_ns, int64_t result_limit_ns)
+                 const accel::DirectBuffers &direct, bool on_stream, int64_t input_until_ns,
+                 int64_t result_limit_ns)
     : Operation(completed), agent_(agent), buffers_(std::move(buffers)), results_(Results::all),
-      input_until_ns_(stream ? INT64_MAX : input_until_ns), direct_(direct), stream_(stream),
-      choice_(Choice::open) {
+      input_until_ns_(on_stream ? INT64_MAX : input_until_ns), direct_(direct),
+      decides_on_stream_(on_stream), choice_(Choice::open) {
     polled = true;
     time_limit_ns = result_limit_ns;
 }
 
 Status Landing::begin_to_decide(bool &gated) {
-    gated = stream_.has_value();
+    gated = decides_on_stream_;
     if (!gated) return DTRAIN_OK;
     stream_waits_ = true;
-    return buffers_->wait_on(*stream_);
+    return buffers_->begin_wait();
 }
 
 Status Landing::use_copies() {
     choice_ = Choice::copies;
-    if (stream_ && !stream_waits_) return buffers_->begin_on(*stream_);
+    if (decides_on_stream_ && !stream_waits_) return buffers_->begin_copies();
     // The stream is there, so the time counts.
-    if (stream_ && time_limit_ns >= 0 &&
+    if (decides_on_stream_ && time_limit_ns >= 0 &&
         __builtin_add_overflow(agent_.now(), time_limit_ns, &input_until_ns_))
         input_until_ns_ = INT64_MAX;
     return buffers_->begin_fetch();
 }
 
 Status Landing::look() {
-    if (buffers_->is_fetched()) return DTRAIN_OK;
+    if (buffers_->is_fetched())
+        return choice_ == Choice::open || scale_some_input() ? DTRAIN_OK : DTRAIN_IN_PROGRESS;
     if (agent_.now() >= input_until_ns_) return buffers_->await_fetched(input_until_ns_);
     if (++looks_ % looks_per_check != 0) return DTRAIN_IN_PROGRESS;
     const Status s = buffers_->check_fetch();
@@ -53,11 +60,35 @@ Status Landing::look() {
 }
 
 Status Landing::wait(int64_t until_ns) {
-    if (!buffers_->on_stream()) return buffers_->await_fetched(until_ns);
-    return dtrain::fail(
-        DTRAIN_ERR_UNSUPPORTED,
-        "stream: scaled reductions, and averages of f16 and integers over messages, "
-        "need their input at once; synchronize the stream and leave stream_type 0");
+    if (buffers_->on_stream())
+        return dtrain::fail(
+            DTRAIN_ERR_UNSUPPORTED,
+            "stream: scaled reductions with a buffer of the host, and averages of f16 and integers "
+            "over messages, need their input at once; synchronize the stream and leave "
+            "stream_type 0");
+    if (Status s = buffers_->await_fetched(until_ns); s != DTRAIN_OK) return s;
+    while (!scale_some_input()) continue;
+    return DTRAIN_OK;
+}
+
+// Multiplies a part of the copies, as the agent has other work, too; true: all of them are done.
+bool Landing::multiply_some(Parts &parts, double factor) const {
+    const uint64_t element = device::dtype_size(scale_.dtype);
+    for (uint64_t left = elements_per_step; left > 0 && !parts.empty();) {
+        std::span<uint8_t> &part = parts.back();
+        const uint64_t count = std::min<uint64_t>(left, part.size() / element);
+        device::multiply(part.data(), part.data(), count, scale_.dtype, factor);
+        part = part.subspan(count * element);
+        left -= count;
+        if (part.empty()) parts.pop_back();
+    }
+    return parts.empty();
+}
+
+bool Landing::scale_some_input() {
+    if (scale_.before == 1) return true;
+    if (!std::exchange(scales_, true)) unscaled_ = buffers_->inputs();
+    return multiply_some(unscaled_, scale_.before);
 }
 
 bool Landing::begin(Outcome &outcome) {
@@ -65,7 +96,8 @@ bool Landing::begin(Outcome &outcome) {
     if (s != DTRAIN_OK) buffers_->release();
     const bool copies = choice_ == Choice::copies;
     if (s == DTRAIN_OK && (buffers_->on_stream() || (copies && buffers_->has_outputs()))) {
-        if (copies)
+        unscaled_ = copies && scale_.after != 1 ? buffers_->outputs() : Parts{};
+        if (copies && unscaled_.empty())
             s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
         if (s == DTRAIN_OK) {
             outcome_ = outcome;
@@ -84,6 +116,11 @@ bool Landing::begin(Outcome &outcome) {
 }
 
 int Landing::advance(Agent &agent) {
+    if (!unscaled_.empty()) {
+        if (!multiply_some(unscaled_, scale_.after)) return 1;
+        if (Status s = buffers_->begin_store(UINT64_MAX); s != DTRAIN_OK) end(agent, s);
+        return 1;
+    }
     if (buffers_->is_stored()) {
         end(agent, DTRAIN_OK);
         return 1;

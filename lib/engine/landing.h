@@ -6,7 +6,8 @@
 #include "engine/agent.h"
 
 #include <memory>
-#include <optional>
+#include <span>
+#include <vector>
 
 namespace dtrain::engine {
 
@@ -23,10 +24,19 @@ class Landing final : public Operation, public Gate {
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
             Results results, int64_t input_until_ns, int64_t result_limit_ns);
     // The same for an operation that decides; nothing is copied before. It calls use_copies() or
-    // use_direct(). stream: the one in whose order it runs, or nothing.
+    // use_direct(). stream: the one in whose order it runs, which staged buffers have opened, or
+    // nothing.
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
-            const accel::DirectBuffers &direct, std::optional<void *> stream,
-            int64_t input_until_ns, int64_t result_limit_ns);
+            const accel::DirectBuffers &direct, bool on_stream, int64_t input_until_ns,
+            int64_t result_limit_ns);
+    // Factors by which the input and the result are multiplied: the copies by the landing, buffers
+    // that the operation works on itself by that.
+    struct Scale {
+        uint32_t dtype = 0;
+        double before = 1, after = 1;
+    };
+    void scale_by(const Scale &scale) { scale_ = scale; }
+    const Scale &scale() const { return scale_; }
     // Whether the operation must pass the gate, which is this, before it decides: it has to if its
     // buffers are in the order of a stream, which waits from now on.
     Status begin_to_decide(bool &gated);
@@ -59,14 +69,20 @@ class Landing final : public Operation, public Gate {
     enum class Choice { open, copies, direct };
     ~Landing() override = default;
     void end(Agent &agent, Status status);
+    using Parts = std::vector<std::span<uint8_t>>; // of host memory
+    bool multiply_some(Parts &parts, double factor) const;
+    bool scale_some_input();
 
     Agent &agent_;
     const std::shared_ptr<accel::StagedBuffers> buffers_;
     const Results results_;
     int64_t input_until_ns_;
     const accel::DirectBuffers direct_;
-    const std::optional<void *> stream_;
+    const bool decides_on_stream_ = false;
     bool stream_waits_ = false; // before the decision
+    Scale scale_;
+    Parts unscaled_;
+    bool scales_ = false; // unscaled_ is what is left of the input, or of the result
     Choice choice_ = Choice::copies;
     Outcome outcome_;
     uint32_t looks_ = 0;

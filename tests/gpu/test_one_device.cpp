@@ -152,9 +152,9 @@ void reduce_to_a_root(void **) {
 // Whatever rank 2 has, the result is that of the host, and all copy.
 void one_rank_has_other_memory(void **) {
     gpu::needs_fake();
-    enum class Other { host, shared_host, unregistered, other_device, unaligned, scaled };
+    enum class Other { host, shared_host, unregistered, other_device, unaligned };
     for (Other other : {Other::host, Other::shared_host, Other::unregistered, Other::other_device,
-                        Other::unaligned, Other::scaled})
+                        Other::unaligned})
         for (int odd : {0, 2}) {
             ranks::run_with_contexts(
                 3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
@@ -162,7 +162,6 @@ void one_rank_has_other_memory(void **) {
                     std::vector<uint8_t> wanted(mine.size());
                     dtrain_op_params_t params;
                     DTRAIN_INIT(&params);
-                    if (other == Other::scaled) params.prescale = rank == odd ? 0.5 : 1;
                     OK(dtrain_allreduce(comm, mine.data(), wanted.data(), large, DTRAIN_F32,
                                         DTRAIN_SUM, &params, nullptr));
                     const bool is_odd = rank == odd;

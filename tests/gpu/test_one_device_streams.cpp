@@ -105,6 +105,86 @@ void in_flight(void **) {
         });
 }
 
+// A scaled reduction: all results are multiplied, and the inputs perhaps, too.
+struct Scaled {
+    Kind kind;
+    uint32_t dtype;
+    bool in_place, prescaled;
+};
+dtrain_status_t reduce_scaled(const Scaled &c, dtrain_comm_t *comm, const void *send, void *recv,
+                              dtrain_op_params_t params, dtrain_request_t **request_p) {
+    if (c.prescaled) params.prescale = 0.7 + dtrain_comm_rank(comm);
+    params.postscale = 0.3;
+    switch (c.kind) {
+    case Kind::allreduce:
+        return dtrain_allreduce(comm, send, recv, large, c.dtype, DTRAIN_SUM, &params, request_p);
+    case Kind::reduce:
+        return dtrain_reduce(comm, send, recv, large, c.dtype, DTRAIN_SUM, 1, &params, request_p);
+    default:
+        return dtrain_reduce_scatter(comm, send, recv, large, c.dtype, DTRAIN_SUM, &params,
+                                     request_p);
+    }
+}
+
+// Against the host's result. odd: the rank that has other memory, because of which all copy.
+void check_scaled(const Scaled &c, dtrain_context_t *context, dtrain_comm_t *comm, Stream *stream,
+                  int odd) {
+    const int rank = dtrain_comm_rank(comm), size = dtrain_comm_size(comm);
+    const uint64_t count = large * uint64_t(c.kind == Kind::reduce_scatter ? size : 1);
+    const size_t bytes = count * dtrain_dtype_size(c.dtype);
+    std::vector<uint8_t> input(bytes), host(bytes, 1);
+    for (uint64_t i = 0; i < count; i++)
+        cases::write(input.data(), i, c.dtype, int64_t((i * 7 + uint64_t(rank)) % 61) - 30);
+    if (c.in_place) host = input;
+    dtrain_op_params_t params;
+    DTRAIN_INIT(&params);
+    OK(reduce_scaled(c, comm, c.in_place ? host.data() : input.data(), host.data(), params,
+                     nullptr));
+    const auto before = gpu::Counts::of(context);
+    const Shared from(context, input), to(context, std::vector<uint8_t>(bytes, 1));
+    const gpu::Buffer other = gpu::copy_of(input), result(bytes), late = gpu::copy_of(input);
+    uint8_t *const send = rank == odd ? other.address() : from.address();
+    uint8_t *const recv = c.in_place ? send : to.address();
+    Stream own;
+    Stream &used = stream != nullptr ? *stream : own;
+    dtrain_request_t *request = nullptr;
+    if (stream != nullptr) {
+        stream->fill(send, 9, bytes);
+        stream->copy(send, late.address(), bytes);
+        OK(reduce_scaled(c, comm, send, recv, stream->params(), &request));
+    } else {
+        OK(reduce_scaled(c, comm, send, recv, params, nullptr));
+    }
+    used.copy(result.address(), recv, bytes);
+    used.fill(recv, 9, bytes);
+    used.synchronize();
+    if (stream != nullptr) OK(dtrain_request_wait(request, -1));
+    dtrain_request_free(request);
+    if (result.values<uint8_t>() != host)
+        std::fprintf(stderr, "rank %d: kind %d, dtype %u, in place %d, prescaled %d, stream %d\n",
+                     rank, int(c.kind), c.dtype, c.in_place, c.prescaled, stream != nullptr);
+    REQUIRE(result.values<uint8_t>() == host);
+    const auto after = gpu::Counts::of(context);
+    const bool direct = odd < 0 && (c.kind == Kind::allreduce || !c.prescaled);
+    REQUIRE((after.copied == before.copied) == direct);
+    REQUIRE((after.reduced > before.reduced) == (direct && rank == 0));
+}
+
+void scaled(void **) {
+    for (int odd : {-1, 1})
+        ranks::run_with_contexts(
+            3, with_gpus, [&](int, dtrain_context_t *context, dtrain_comm_t *comm) {
+                Stream stream;
+                for (Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
+                    for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_F16, DTRAIN_BF16})
+                        for (int i = 0; i < 8; i++) {
+                            const bool in_place = i % 2 != 0 && kind == Kind::allreduce;
+                            check_scaled({kind, dtype, in_place, i % 4 >= 2}, context, comm,
+                                         i >= 4 ? &stream : nullptr, odd);
+                        }
+            });
+}
+
 void persistent(void **) {
     ranks::run_with_contexts(
         2, with_gpus, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
@@ -310,11 +390,17 @@ int main() {
     setenv("DTRAIN_OP_TIMEOUT", "60s", 0);
     const CMUnitTest tests[] = {
         // Processes before this one starts the driver.
-        cmocka_unit_test(leader_cannot),        cmocka_unit_test(driver_calls_fail),
-        cmocka_unit_test(a_slow_device),        cmocka_unit_test(killed_rank),
-        cmocka_unit_test(stopped_rank),         cmocka_unit_test(in_flight),
-        cmocka_unit_test(persistent),           cmocka_unit_test(one_rank_has_other_memory),
-        cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(abort_ends_it),
+        cmocka_unit_test(leader_cannot),
+        cmocka_unit_test(driver_calls_fail),
+        cmocka_unit_test(a_slow_device),
+        cmocka_unit_test(killed_rank),
+        cmocka_unit_test(stopped_rank),
+        cmocka_unit_test(in_flight),
+        cmocka_unit_test(scaled),
+        cmocka_unit_test(persistent),
+        cmocka_unit_test(one_rank_has_other_memory),
+        cmocka_unit_test(a_late_rank_is_named),
+        cmocka_unit_test(abort_ends_it),
     };
     return cmocka_run_group_tests_name("streams of ranks on one GPU", tests, nullptr, nullptr);
 }

@@ -206,9 +206,11 @@ void what_is_refused(void **) {
         expect_text("does not belong to the primary context of cuda0");
         params.stream = stream.get();
         params.prescale = 2;
-        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_allreduce(comm, buffer.address(), buffer.address(), 25,
+        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_allreduce(comm, buffer.address(), host.data(), 25,
                                                        DTRAIN_F32, DTRAIN_SUM, &params, &request));
         expect_text("scaled reductions");
+        FAILS(DTRAIN_ERR_UNSUPPORTED, sum(buffer.address(), buffer.address(), &request));
+        expect_text("only for floating-point dtypes");
         params.prescale = 0;
         params.stream_type = 9;
         FAILS(DTRAIN_ERR_UNSUPPORTED, sum(buffer.address(), buffer.address(), &request));

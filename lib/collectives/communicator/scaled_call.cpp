@@ -86,14 +86,19 @@ Status scale_input(const CollectiveSpec &spec, double factor, Call &call,
     return DTRAIN_OK;
 }
 
+} // namespace
+
+Status check_scaling(const Communicator &comm, const Call &call, const Scaling &scaling) {
+    CollectiveSpec ignored;
+    return check(call, scaling, comm.rank(), comm.size(), ignored);
+}
+
 // Compares the factors, because ranks with different ones would continue with different results.
-Status agree_on(const Call &call, const Scaling &scaling, Communicator &comm) {
+Status agree_on_scaling(Communicator &comm, const Call &call, const Scaling &scaling) {
     if (call.kind != Kind::allreduce || scaling.after == 1) return DTRAIN_OK;
     return comm.note_call(
         {.count = std::bit_cast<uint64_t>(scaling.after), .kind = cluster::CallKind::postscale});
 }
-
-} // namespace
 
 Status post_scaled(Communicator &comm, const Call &call, const CallOptions &options) {
     const Scaling scaling = *options.scaling;
@@ -111,7 +116,7 @@ Status post_scaled(Communicator &comm, const Call &call, const CallOptions &opti
     if (!options.blocking && (after != 1 || own != nullptr))
         sequence.reset(new (*options.request)
                            ScaledCall(comm, plain, result, after, std::move(own), options));
-    if (Status s = agree_on(call, scaling, comm); s != DTRAIN_OK) return s;
+    if (Status s = agree_on_scaling(comm, call, scaling); s != DTRAIN_OK) return s;
     if (sequence != nullptr) {
         if (Status s = sequence->post_call(plain_options); s != DTRAIN_OK) return s;
         comm.hand_over(sequence.release(), options);

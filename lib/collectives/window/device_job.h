@@ -13,13 +13,14 @@ struct DevicePart {
     uint64_t offset = 0;
 };
 
-// Stores the sum of several parts, or a copy of the only one, to all targets.
+// Stores the sum of several parts, or the only one, as it is or multiplied, to all targets.
 struct DeviceStep {
     std::vector<DevicePart> from, to;
     uint64_t bytes = 0; // of each part
+    double factor = 1;  // of the only source
 };
 
-// Steps in order. No step reads what another one has written.
+// Steps in order.
 using DeviceJob = std::vector<DeviceStep>;
 
 } // namespace dtrain::collectives

@@ -52,7 +52,8 @@ struct alignas(line_bytes) Introduction {
 // Where a rank's buffers lie on an accelerator, if its header says that they do (window_device.h).
 struct alignas(line_bytes) DeviceOffer {
     accel::DirectBuffer send, recv;
-    uint8_t nonce[16]; // of its process
+    double before, after; // factors of its input and of its result
+    uint8_t nonce[16];    // of its process
     int64_t process;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 
 namespace dtrain::collectives {
 namespace {
@@ -36,6 +37,8 @@ const ProcessNonce &process_nonce() {
 void WindowDevice::describe(DeviceOffer &out) const {
     out.send = buffers_.send;
     out.recv = buffers_.recv;
+    out.before = landing_.scale().before;
+    out.after = landing_.scale().after;
     std::memcpy(out.nonce, process_nonce().bytes, sizeof out.nonce);
     out.process = getpid();
 }
@@ -77,6 +80,8 @@ uint8_t *WindowDevice::find(uint32_t rank, const DeviceOffer &offer,
 bool WindowDevice::map(uint32_t rank, const DeviceOffer &offer) {
     const Need need = need_of(rank);
     sends_[rank] = need.send > 0 ? find(rank, offer, offer.send, need.send) : nullptr;
+    before_[rank] = offer.before;
+    after_[rank] = offer.after;
     recvs_[rank] = need.recv > 0 ? find(rank, offer, offer.recv, need.recv) : nullptr;
     return (need.send == 0 || sends_[rank] != nullptr) &&
            (need.recv == 0 || recvs_[rank] != nullptr);
@@ -89,7 +94,35 @@ Status WindowDevice::import(uint32_t rank, const DeviceOffer &offer) {
                          has_send ? need.recv : need.send);
 }
 
-Status WindowDevice::submit(const DeviceJob &job, uint32_t dtype, uint32_t op) {
+// An all-reduce's input is multiplied into the rank's receive buffer, and read from there (input of
+// other kinds is not scaled here); a result is multiplied where it lies.
+DeviceJob WindowDevice::with_factors(DeviceJob job) const {
+    DeviceJob first, last;
+    const auto is_scaled = [&](uint32_t rank) {
+        return spec_.kind == Kind::allreduce && before_[rank] != 1;
+    };
+    for (uint32_t rank = 0; rank < ranks_; rank++)
+        if (is_scaled(rank))
+            first.push_back({.from = {{rank, false, 0}},
+                             .to = {{rank, true, 0}},
+                             .bytes = need_of(rank).send,
+                             .factor = before_[rank]});
+    for (DeviceStep &step : job) {
+        for (DevicePart &part : step.from) part.in_result = part.in_result || is_scaled(part.rank);
+        for (const DevicePart &part : step.to)
+            if (after_[part.rank] != 1)
+                last.push_back({.from = {part},
+                                .to = {part},
+                                .bytes = step.bytes,
+                                .factor = after_[part.rank]});
+    }
+    first.insert(first.end(), job.begin(), job.end());
+    first.insert(first.end(), last.begin(), last.end());
+    return first;
+}
+
+Status WindowDevice::submit(DeviceJob job, uint32_t dtype, uint32_t op) {
+    job = with_factors(std::move(job));
     accel::OwnQueue &own = buffers_.domain->kernels();
     const auto all_steps = [&](dtrain_dv_queue_t *queue, bool &begun) -> Status {
         for (const DeviceStep &step : job)
@@ -113,20 +146,21 @@ Status WindowDevice::submit(const DeviceStep &step, uint32_t dtype, uint32_t op,
     void *dsts[max_window_ranks];
     dtrain_dv_work_t work{};
     for (const DevicePart &part : step.from) srcs[work.n++] = at(part);
-    const bool sums = work.n > 1;
+    const bool sums = work.n > 1, scales = step.factor != 1;
     for (const DevicePart &part : step.to) // in place a rank's own part is there already
-        if (sums || at(part) != srcs[0]) dsts[work.m++] = at(part);
+        if (sums || scales || at(part) != srcs[0]) dsts[work.m++] = at(part);
     if (step.bytes == 0 || work.m == 0) return DTRAIN_OK;
     accel::Domain &domain = *buffers_.domain;
     Status s = DTRAIN_OK;
-    if (!sums && work.m == 1) {
+    if (!sums && !scales && work.m == 1) {
         const accel::Copy copy{.dst = dsts[0], .src = srcs[0], .bytes = step.bytes};
         s = accel::submit_copies(domain.ops(), queue, {&copy, 1}, domain.attr().limit_bytes,
                                  &begun);
     } else {
         work.struct_size = sizeof work;
-        work.kind = DTRAIN_DV_REDUCE;
-        work.dtype = sums ? dtype : unsigned_of(spec_.element_bytes);
+        work.kind = scales ? DTRAIN_DV_MULTIPLY : DTRAIN_DV_REDUCE;
+        work.dtype = sums || scales ? dtype : unsigned_of(spec_.element_bytes);
+        work.weights = &step.factor;
         work.op = sums ? op : uint32_t{DTRAIN_SUM};
         work.count = step.bytes / spec_.element_bytes;
         work.dsts = dsts;
@@ -134,7 +168,7 @@ Status WindowDevice::submit(const DeviceStep &step, uint32_t dtype, uint32_t op,
         s = domain.ops().run(queue, &work);
         begun = begun || s == DTRAIN_OK;
     }
-    if (s == DTRAIN_OK) domain.count_done(sums, step.bytes * work.m);
+    if (s == DTRAIN_OK && !scales) domain.count_done(sums, step.bytes * work.m);
     return s;
 }
 

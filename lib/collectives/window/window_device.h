@@ -51,7 +51,7 @@ class WindowDevice {
         return DTRAIN_OK;
     }
     // Starts the job. After a failure with is_begun() it may run, and look() fails, too.
-    Status submit(const DeviceJob &job, uint32_t dtype, uint32_t op);
+    Status submit(DeviceJob job, uint32_t dtype, uint32_t op);
     bool is_begun() const { return begun_; }
     Status look(); // OK: it is done; IN_PROGRESS; or what has happened to the accelerator
     // Not again by this communicator: another way is taken, after a warning.
@@ -71,6 +71,7 @@ class WindowDevice {
     uint8_t *at(const DevicePart &part) const {
         return (part.in_result ? recvs_ : sends_)[part.rank] + part.offset;
     }
+    DeviceJob with_factors(DeviceJob job) const;
     Status submit(const DeviceStep &step, uint32_t dtype, uint32_t op, dtrain_dv_queue_t *queue,
                   bool &begun);
 
@@ -80,6 +81,7 @@ class WindowDevice {
     const CollectiveSpec &spec_;
     const uint32_t ranks_;
     uint8_t *sends_[max_window_ranks], *recvs_[max_window_ranks]; // of the first mapped_ ranks
+    double before_[max_window_ranks], after_[max_window_ranks];   // their factors
     uint32_t mapped_ = 0;
     bool begun_ = false;
     uint32_t batch_ = 0, looks_ = 0;
