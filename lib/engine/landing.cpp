@@ -63,9 +63,8 @@ Status Landing::wait(int64_t until_ns) {
     if (buffers_->on_stream())
         return dtrain::fail(
             DTRAIN_ERR_UNSUPPORTED,
-            "stream: scaled reductions with a buffer of the host, and averages of f16 and integers "
-            "over messages, need their input at once; synchronize the stream and leave "
-            "stream_type 0");
+            "stream: scaled reductions with a buffer of the host need their input at once; "
+            "synchronize the stream and leave stream_type 0");
     if (Status s = buffers_->await_fetched(until_ns); s != DTRAIN_OK) return s;
     while (!scale_some_input()) continue;
     return DTRAIN_OK;

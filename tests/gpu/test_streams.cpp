@@ -1,5 +1,6 @@
 // Operations in the order of streams: the host never waits, and no stream stays held.
 // SPDX-License-Identifier: Apache-2.0
+#include "contract/collective_case.h"
 #include "contract/gpu.h"
 #include "contract/processes.h"
 #include "gpu/stream.h"
@@ -49,6 +50,50 @@ void in_order(const ranks::Options &options, size_t bytes) {
 void collectives_in_order(void **) {
     for (size_t bytes : {size_t{40}, size_t{5000}, size_t{700'000}})
         for (const ranks::Options &options : {over_shm, over_tcp}) in_order(options, bytes);
+}
+
+// Averages whose sums travel in another format, and scaled ones, against the host's.
+void averages_in_order(void **) {
+    for (const ranks::Options &options : {over_shm, over_tcp})
+        ranks::run(3, options, [&](int rank, dtrain_comm_t *comm) {
+            for (size_t count : {size_t{9}, size_t{300'000}})
+                for (uint32_t dtype :
+                     {DTRAIN_F16, DTRAIN_BF16, DTRAIN_I8, DTRAIN_I32, DTRAIN_U64, DTRAIN_F32})
+                    for (bool scatters : {false, true}) {
+                        const size_t bytes = count * dtrain_dtype_size(dtype);
+                        std::vector<uint8_t> input(bytes * 3), wanted(bytes * 3, 1);
+                        for (size_t i = 0; i < 3 * count; i++)
+                            cases::write(input.data(), i, dtype,
+                                         int64_t((i * 5 + size_t(rank)) % 101));
+                        Stream stream;
+                        dtrain_op_params_t params;
+                        DTRAIN_INIT(&params);
+                        dtrain_request_t *request = nullptr;
+                        const auto average = [&](const void *from, void *to) {
+                            if (dtype <= DTRAIN_BF16) params.postscale = 0.7;
+                            if (dtype == DTRAIN_F32) params.prescale = 0.3;
+                            OK(scatters ? dtrain_reduce_scatter(comm, from, to, count, dtype,
+                                                                DTRAIN_AVG, &params, &request)
+                                        : dtrain_allreduce(comm, from, to, count, dtype, DTRAIN_AVG,
+                                                           &params, &request));
+                        };
+                        average(input.data(), wanted.data());
+                        OK(dtrain_request_wait(request, -1));
+                        dtrain_request_free(request);
+                        const gpu::Buffer late = gpu::copy_of(input), from(bytes * 3),
+                                          result(bytes * 3);
+                        gpu::Buffer to = gpu::copy_of(std::vector<uint8_t>(bytes * 3, 1));
+                        stream.fill(from, 88);
+                        stream.copy(from, late);
+                        params = on(stream);
+                        average(from.address(), to.address());
+                        stream.copy(result, to);
+                        stream.synchronize();
+                        REQUIRE(result.values<uint8_t>() == wanted);
+                        OK(dtrain_request_wait(request, -1));
+                        dtrain_request_free(request);
+                    }
+        });
 }
 
 // Rank 1 has no GPU; messages keep the order of their calls, whatever they wait for.
@@ -282,11 +327,9 @@ void driver_calls_fail(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(dead_rank_releases_streams), // before this process starts the driver
-        cmocka_unit_test(collectives_in_order),
-        cmocka_unit_test(messages_in_order),
-        cmocka_unit_test(host_is_not_blocked),
-        cmocka_unit_test(a_late_rank_is_named),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(collectives_in_order),       cmocka_unit_test(averages_in_order),
+        cmocka_unit_test(messages_in_order),          cmocka_unit_test(host_is_not_blocked),
+        cmocka_unit_test(a_late_rank_is_named),       cmocka_unit_test(what_is_refused),
         cmocka_unit_test(driver_calls_fail),
     };
     return cmocka_run_group_tests_name("streams", tests, nullptr, nullptr);

@@ -90,8 +90,7 @@ Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &option
         // A copy, because posting the sum may replace it.
         const Prepared average = prepared; // NOLINT(performance-unnecessary-copy-initialization)
         turn.end();
-        const Status s = pass_gate(options);
-        return s == DTRAIN_OK ? post_wide_average(*this, average, options) : s;
+        return post_wide_average(*this, average, options);
     }
     Ticket mine;
     if (Status s = ticket(turn, prepared.record, mine); s != DTRAIN_OK) return s;

@@ -45,13 +45,20 @@ Memory take_memory(uint64_t bytes) {
 struct Sums {
     Memory memory;
     uint8_t *own = nullptr; // first sum that belongs to this rank's result
+    const void *input = nullptr;
     void *result = nullptr;
-    uint64_t count = 0; // elements of the result
+    uint64_t inputs = 0, count = 0; // elements of the input and of the result
     uint32_t dtype = 0, size = 0;
     device::SumFormat format = {};
 
     uint64_t bytes(uint64_t elements) const {
         return elements * format.parts * device::dtype_size(format.dtype);
+    }
+    // Converts `elements` elements of the input from `first` on.
+    void take(uint64_t first, uint64_t elements) const {
+        device::to_sums(memory.get() + bytes(first),
+                        static_cast<const uint8_t *>(input) + first * device::dtype_size(dtype),
+                        elements, dtype, size);
     }
     // Computes `elements` elements of the result from `first` on.
     void divide(uint64_t first, uint64_t elements) const {
@@ -60,7 +67,8 @@ struct Sums {
     }
 };
 
-Status take_input(const Prepared &average, Sums &out) {
+// Takes memory for the sums; the input may not be there yet.
+Status prepare(const Prepared &average, Sums &out) {
     const CollectiveSpec &spec = average.spec;
     const Call &call = average.call;
     const uint64_t count = input_bytes(spec) / spec.element_bytes;
@@ -68,6 +76,8 @@ Status take_input(const Prepared &average, Sums &out) {
     out.format = device::sum_format(call.dtype);
     out.dtype = call.dtype;
     out.size = uint32_t(spec.size);
+    out.input = call.send;
+    out.inputs = count;
     out.result = call.recv;
     out.count = average.result_bytes / spec.element_bytes;
     if (count > UINT64_MAX / out.bytes(1) ||
@@ -78,7 +88,6 @@ Status take_input(const Prepared &average, Sums &out) {
                     device::dtype_name(call.dtype), static_cast<unsigned long long>(out.bytes(1)));
     const uint64_t first = scatters ? Layout(spec).offset(spec.rank) / spec.element_bytes : 0;
     out.own = out.memory.get() + out.bytes(first);
-    device::to_sums(out.memory.get(), call.send, count, call.dtype, out.size);
     return DTRAIN_OK;
 }
 
@@ -97,15 +106,37 @@ Call sum_call(const Call &average, const Sums &sums, std::vector<uint64_t> &coun
     return call;
 }
 
-class WideAverage final : public Sequence {
+// Is the gate of its call for the sums, too: this begins when the input is converted.
+class WideAverage final : public Sequence, public engine::Gate {
   public:
-    WideAverage(Communicator &comm, Sums &&sums, uint64_t result_bytes, const CallOptions &options)
-        : Sequence(options.request, comm, options.timeout_ns), sums_(std::move(sums)) {
+    // input: the gate of the input, or nullptr: it is there.
+    WideAverage(Communicator &comm, Sums &&sums, uint64_t result_bytes, const CallOptions &options,
+                engine::Gate *input)
+        : Sequence(options.request, comm, options.timeout_ns), sums_(std::move(sums)),
+          input_(input) {
         set_result_bytes(result_bytes);
     }
     Status post_sum(const Call &call, CallOptions options) {
         options.request = first_call();
+        if (input_ == nullptr)
+            sums_.take(0, sums_.inputs);
+        else
+            options.request->gate = this;
         return comm_.post(call, options);
+    }
+
+    Status look() override {
+        if (taken_ == 0)
+            if (const Status s = input_->look(); s != DTRAIN_OK) return s;
+        const uint64_t count = std::min(elements_per_step, sums_.inputs - taken_);
+        sums_.take(taken_, count);
+        taken_ += count;
+        return taken_ == sums_.inputs ? Status{DTRAIN_OK} : Status{DTRAIN_IN_PROGRESS};
+    }
+    Status wait(int64_t until_ns) override {
+        const Status s = input_->wait(until_ns);
+        if (s == DTRAIN_OK) sums_.take(0, sums_.inputs);
+        return s;
     }
 
   private:
@@ -117,7 +148,8 @@ class WideAverage final : public Sequence {
     }
 
     const Sums sums_;
-    uint64_t done_ = 0;
+    engine::Gate *const input_;
+    uint64_t taken_ = 0, done_ = 0;
 };
 
 // The caller's request reports the bytes of the result, not those of the sums.
@@ -146,7 +178,7 @@ bool needs_wide_sums(const CollectiveSpec &spec, uint32_t dtype) {
 
 Status post_wide_average(Communicator &comm, const Prepared &average, const CallOptions &options) {
     Sums sums;
-    if (Status s = take_input(average, sums); s != DTRAIN_OK) return s;
+    if (Status s = prepare(average, sums); s != DTRAIN_OK) return s;
     std::vector<uint64_t> counts;
     const Call call = sum_call(average.call, sums, counts);
     const uint64_t result_bytes = average.result_bytes;
@@ -154,10 +186,12 @@ Status post_wide_average(Communicator &comm, const Prepared &average, const Call
     const cluster::CallRecord record = average.record;
     if (options.blocking) {
         if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
+        sums.take(0, sums.inputs);
         return run_blocking(comm, call, sums, result_bytes, options);
     }
     std::unique_ptr<WideAverage> sequence(
-        new (*options.request) WideAverage(comm, std::move(sums), result_bytes, options));
+        new (*options.request) WideAverage(comm, std::move(sums), result_bytes, options,
+                                           std::exchange(options.request->gate, nullptr)));
     if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
     if (Status s = sequence->post_sum(call, options); s != DTRAIN_OK) return s;
     comm.hand_over(sequence.release(), options);

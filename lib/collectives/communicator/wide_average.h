@@ -10,7 +10,7 @@ namespace dtrain::collectives {
 bool needs_wide_sums(const CollectiveSpec &spec, uint32_t dtype);
 
 // Posts such a call as the sum of a converted copy of the input, and computes the result from the
-// sums when they are done.
+// sums when they are done. Heeds the request's gate.
 Status post_wide_average(Communicator &comm, const Prepared &average, const CallOptions &options);
 
 } // namespace dtrain::collectives
