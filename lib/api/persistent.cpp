@@ -106,7 +106,7 @@ static Status make_persistent_call(dtrain_comm *comm, const collectives::Call &c
         auto prepared = std::make_unique<collectives::Prepared>();
         if (Status s = comm->communicator->prepare_persistent(call, *prepared); s != DTRAIN_OK)
             return s;
-        const Allowed allowed{.stream = staged != nullptr};
+        const Allowed allowed{.stream = staged != nullptr || how.all_staged};
         return make_persistent(
             comm, params, request_p,
             [comm, prepared = std::move(prepared), graph = std::move(graph),
@@ -135,7 +135,7 @@ Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
             return post_placed(comm, staging.staged(), how, call, options);
         };
         return run_operation(comm->context, params, request_p, go,
-                             {.stream = staging.staged() != nullptr});
+                             {.stream = staging.staged() != nullptr || how.all_staged});
     });
 }
 

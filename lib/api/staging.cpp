@@ -140,7 +140,8 @@ Status Staging::call(const collectives::Communicator &comm, collectives::Call &c
     if (Status s = context_->domains.find(call.recv, out, recv); s != DTRAIN_OK)
         return fail_within(s, "%s: the receive buffer", kind_name(call.kind));
     find_direct(comm, spec, call, send, recv);
-    all_staged_ = (in == 0 || send.domain != nullptr) && (out == 0 || recv.domain != nullptr);
+    all_staged_ = call.kind != Kind::barrier && (in == 0 || send.domain != nullptr) &&
+                  (out == 0 || recv.domain != nullptr);
     if (spec.in_place && send.domain != nullptr) return one_memory(spec, send, recv, call);
     uint8_t *host = nullptr;
     if (send.domain != nullptr) {

@@ -40,7 +40,9 @@ class Staging {
     // Of a collective that perhaps needs no copies, because all its buffers are in shared memory of
     // one device; domain: nullptr if it does.
     const accel::DirectBuffers &direct() const { return direct_; }
-    bool all_staged() const { return all_staged_; } // no buffer of the collective is the host's
+    // No buffer of the collective is the host's, though there may be none: no order of a stream
+    // matters to this rank then. Not of a barrier, which has no data anywhere.
+    bool all_staged() const { return all_staged_; }
 
   private:
     bool may_stage() const { return context_->domains.any(); }

@@ -55,8 +55,10 @@ void in_order_of_streams(int rank, dtrain_context_t *context, dtrain_comm_t *com
                 check(make_case(shape, types[from == 0 ? 1 : 0], size, in_place, large), context,
                       comm, way_of(shape, in_place), rank >= from ? &stream : nullptr);
     // Small calls are copied, in the order of the stream.
-    for (const Shape &shape : shapes)
-        check(make_case(shape, types[0], size, false, 100), context, comm, Way::copies, &stream);
+    for (uint64_t count : {0, 1, 100})
+        for (const Shape &shape : shapes)
+            check(make_case(shape, types[0], size, false, count), context, comm, Way::copies,
+                  &stream);
 }
 
 // A stream that waits holds up everything in the one queue.

@@ -244,6 +244,8 @@ void what_is_refused(void **) {
         expect_text("needs a request");
         FAILS(DTRAIN_ERR_UNSUPPORTED, sum(host.data(), host.data(), &request));
         expect_text("with a buffer on an accelerator");
+        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_barrier(comm, &params, &request));
+        expect_text("with a buffer on an accelerator");
         FAILS(DTRAIN_ERR_UNSUPPORTED, sum(buffer.address(), elsewhere.address(), &request));
         expect_text("cuda0 and cuda1");
         params.stream = other.get();
