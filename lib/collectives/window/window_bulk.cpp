@@ -161,6 +161,7 @@ bool WindowBulk::some_owner_has_given_up() const {
 }
 
 bool WindowBulk::some_rank_has_given_up() const {
+    __sync_synchronize(); // after what the accelerator has done, as above
     for (uint32_t q = 0; q < ranks_; q++)
         if (q != rank_ && has_given_up(q)) return true;
     return false;
