@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accel/domain.h"
 
+#include "accel/stream_work.h"
+
 #include "base/clock.h"
 
 #include <algorithm>
@@ -64,7 +66,7 @@ bool Domain::prepare(uint32_t dtype) {
 void Domain::retire(dtrain_dv_mem_t *memory) {
     std::lock_guard lock(mutex_);
     retired_.push_back(memory);
-    if (!kernels_.is_idle()) return;
+    if (!kernels_.is_idle() || StreamWork::any_waits()) return;
     for (dtrain_dv_mem_t *one : retired_) ops_.release(one);
     retired_.clear();
 }

@@ -32,7 +32,14 @@ Status StreamWork::open(Domain &domain, void *stream, std::shared_ptr<StreamWork
     return DTRAIN_OK;
 }
 
+bool StreamWork::is_finished() {
+    if (!has(words_->finished)) return false;
+    if (counted_.exchange(false)) waiting_.fetch_sub(1, std::memory_order_release);
+    return true;
+}
+
 StreamWork::~StreamWork() {
+    if (counted_.exchange(false)) waiting_.fetch_sub(1, std::memory_order_release);
     if (queue_ != nullptr) domain_.ops().queue_free(queue_);
     if (page_ != nullptr) domain_.pinned().give_back(std::move(page_));
 }
@@ -49,6 +56,8 @@ Status StreamWork::signal(const std::atomic<uint32_t> &word) {
 
 Status StreamWork::enqueue(std::span<const Copy> inputs, std::span<const Copy> results) {
     const dtrain_dv_ops_t &ops = domain_.ops();
+    counted_ = true;
+    waiting_.fetch_add(1, std::memory_order_acq_rel);
     set_error_text("");
     Status s = copy(inputs);
     if (s == DTRAIN_OK) s = signal(words_->ready);

@@ -70,14 +70,16 @@ class Placed {
         all_.push_back(
             {data, bytes, std::make_unique<Shared>(context_, bytes + shift_, device_, kind_),
              copy_of(std::vector<uint8_t>(data, data + bytes), device_), Buffer(bytes, device_)});
-        const One &one = all_.back();
-        uint8_t *const at = one.memory->address() + shift_;
+        return all_.back().memory->address() + shift_;
+    }
+    void fill() { // with the input
         Stream own(device_);
         Stream &stream = stream_ != nullptr ? *stream_ : own;
-        stream.fill(at, 0x3c, bytes);
-        stream.copy(at, one.input.address(), bytes);
+        for (One &one : all_) {
+            stream.fill(one.memory->address() + shift_, 0x3c, one.bytes);
+            stream.copy(one.memory->address() + shift_, one.input.address(), one.bytes);
+        }
         if (stream_ == nullptr) stream.synchronize();
-        return at;
     }
     void take_back() {
         Stream own(device_);
@@ -115,13 +117,23 @@ struct Counts {
 
 enum class Way { direct, copies };
 
+// repeats: the same memory is used once before, so that the leader's process may import it.
 inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
-                  Stream *stream = nullptr) {
+                  Stream *stream = nullptr, bool repeats = false) {
     const int rank = dtrain_comm_rank(comm);
     Part part(c, rank);
-    const Counts before = Counts::of(context);
     Placed placed(context, rank, dtrain_dtype_size(c.dtype), stream);
     part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
+    if (repeats) {
+        placed.fill();
+        dtrain_request_t *first = nullptr;
+        const dtrain_op_params_t on = stream != nullptr ? stream->params() : dtrain_op_params_t{};
+        OK(part.post(comm, stream != nullptr ? &on : nullptr, &first));
+        OK(dtrain_request_wait(first, -1));
+        dtrain_request_free(first);
+    }
+    placed.fill();
+    const Counts before = Counts::of(context);
     dtrain_op_params_t params;
     DTRAIN_INIT(&params);
     if (stream != nullptr) params = stream->params();

@@ -47,14 +47,14 @@ void every_kind(void **) {
 }
 
 // On streams, where nothing waits but the streams: first a rank or two, then all.
-void in_order_of_streams(int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+void in_order_of_streams(int rank, dtrain_context_t *context, dtrain_comm_t *comm, bool repeats) {
     const int size = dtrain_comm_size(comm);
     Stream stream;
     for (const Shape &shape : shapes)
         for (int from : {size - 1, 0})
             for (bool in_place : {false, true})
                 check(make_case(shape, types[from == 0 ? 1 : 0], size, in_place, large), context,
-                      comm, way_of(shape, in_place), rank >= from ? &stream : nullptr);
+                      comm, way_of(shape, in_place), rank >= from ? &stream : nullptr, repeats);
     // Small calls are copied, in the order of the stream.
     for (uint64_t count : {0, 1, 100})
         for (const Shape &shape : shapes)
@@ -67,7 +67,11 @@ bool has_one_queue() { return std::getenv("FAKECUDA_ONE_QUEUE") != nullptr; }
 
 void every_kind_on_streams(void **) {
     if (has_one_queue()) return;
-    for (int size : {2, 3}) ranks::run_with_contexts(size, with_gpus, in_order_of_streams);
+    for (int size : {2, 3})
+        ranks::run_with_contexts(size, with_gpus,
+                                 [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+                                     in_order_of_streams(rank, context, comm, false);
+                                 });
 }
 
 void every_kind_between_processes(void **) {
@@ -80,7 +84,10 @@ void every_kind_between_processes(void **) {
 }
 
 void every_kind_on_streams_of_processes(void **) {
-    if (!has_one_queue()) run_processes(3, in_order_of_streams);
+    if (has_one_queue()) return;
+    run_processes(3, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        in_order_of_streams(rank, context, comm, true);
+    });
 }
 
 // The driver runs the library's own work behind the stream that waits for it: that is found out.
@@ -159,6 +166,7 @@ void one_rank_has_other_memory(void **) {
                                     return placed.place(data, bytes);
                                 return images.place(data, bytes, other == Other::unregistered);
                             });
+                            placed.fill();
                             OK(part.post(comm, nullptr, nullptr));
                             placed.take_back();
                             images.take_back();
@@ -182,6 +190,7 @@ void leader_cannot(void **) {
             Part part(c, rank);
             Placed placed(context, rank, 4, nullptr);
             part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
+            placed.fill();
             FAILS(DTRAIN_ERR_DEVICE, part.post(comm, nullptr, nullptr));
             REQUIRE(ranks::last_error().find("rank 0") != std::string::npos);
         });

@@ -4,6 +4,7 @@
 #include "gpu/placed_case.h"
 
 #include <csignal>
+#include <utility>
 
 namespace {
 
@@ -36,18 +37,26 @@ void expect_text(const std::string &text, const char *part) {
 class Begun {
   public:
     Begun(dtrain_context_t *context, dtrain_comm_t *comm, Kind kind, Stream &stream,
-          int64_t timeout_ns = 0)
+          int64_t timeout_ns = 0, bool posts = true)
         : part_(make_case({kind, false}, floats, dtrain_comm_size(comm), false, large),
                 dtrain_comm_rank(comm)),
           placed_(context, dtrain_comm_rank(comm), 4, &stream), stream_(stream), after_(1000) {
         part_.move([&](uint8_t *data, size_t bytes) { return placed_.place(data, bytes); });
-        dtrain_op_params_t params = stream.params();
-        params.timeout_ns = timeout_ns;
-        posted_ = part_.post(comm, &params, &request_);
-        stream.fill(after_, 7);
+        if (posts) post(comm, timeout_ns);
     }
     ~Begun() { dtrain_request_free(request_); }
     Begun(const Begun &) = delete;
+
+    // Perhaps again: only then the leader's process may have imported the memory.
+    void post(dtrain_comm_t *comm, int64_t timeout_ns = 0) {
+        dtrain_request_free(std::exchange(request_, nullptr));
+        placed_.fill();
+        dtrain_op_params_t params = stream_.params();
+        params.timeout_ns = timeout_ns;
+        stream_.fill(after_, 6);
+        posted_ = part_.post(comm, &params, &request_);
+        stream_.fill(after_, 7);
+    }
 
     dtrain_status_t posted() const { return posted_; }
     // The call's status, after what follows it in the stream is done.
@@ -247,10 +256,12 @@ void leader_cannot(void **) {
             Begun first(context, comm, Kind::allreduce, stream);
             REQUIRE(first.is_right());
             OK(first.status());
+            const uint64_t copied = gpu::counted(context, "to_host_bytes");
             if (rank == 0) fail_at("cuLaunchKernel:1");
             if (cannot_copy && rank == 1) fail_at("cuMemcpyAsync:3"); // after two of the test's
             OK(dtrain_barrier(comm, nullptr, nullptr));
-            Begun second(context, comm, Kind::reduce_scatter, stream);
+            first.post(comm);
+            Begun &second = first;
             OK(second.posted());
             if (cannot_copy) {
                 FAILS(DTRAIN_ERR_DEVICE, second.status());
@@ -259,7 +270,7 @@ void leader_cannot(void **) {
             }
             REQUIRE(second.is_right());
             OK(second.status());
-            REQUIRE(gpu::counted(context, "to_host_bytes") > 0);
+            REQUIRE(gpu::counted(context, "to_host_bytes") > copied);
         });
 }
 
@@ -285,7 +296,6 @@ void driver_calls_fail(void **) {
             REQUIRE(begun.is_right());
             OK(begun.status());
         }
-        REQUIRE(gpu::counted(context, "to_host_bytes") == 0);
     });
 }
 
@@ -335,20 +345,24 @@ void lost_rank(int number, int64_t timeout_ns, dtrain_status_t expected) {
             {
                 Stream stream;
                 dtrain_status_t status = DTRAIN_OK;
+                std::vector<std::unique_ptr<Begun>> all;
+                for (Kind kind : kinds)
+                    all.push_back(std::make_unique<Begun>(context, comm, kind, stream, 0, false));
                 for (size_t round = 0; status == DTRAIN_OK; round++) {
-                    Begun begun(context, comm, kinds[round % std::size(kinds)], stream, timeout_ns);
+                    Begun &begun = *all[round % all.size()];
+                    begun.post(comm, timeout_ns);
                     status = begun.posted();
                     if (status == DTRAIN_OK) status = begun.status();
                     if (status == DTRAIN_OK) REQUIRE(begun.is_right());
                     job.seen(rank).rounds++;
                 }
                 processes::note_failure(job.seen(rank), status);
-                REQUIRE(gpu::counted(context, "to_host_bytes") == 0);
+                if (rank == 0) REQUIRE(gpu::counted(context, "moved_bytes") > 0);
             }
             OK(dtrain_comm_destroy(comm));
             OK(dtrain_context_destroy(context));
         });
-        job.wait_for_rounds(size, 7);
+        job.wait_for_rounds(size, 12); // twice by each kind
         if (number == SIGKILL)
             job.kill_now(victim);
         else

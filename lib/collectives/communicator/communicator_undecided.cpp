@@ -21,6 +21,7 @@ Status Communicator::post_undecided(Prepared &prepared, const CallOptions &optio
     engine::Landing *const landing = options.request->landing;
     const bool decides = prepared.way == Way::allreduce || prepared.way == Way::transfer;
     bool gated = true;
+    if (decides) memory_.peers().accelerators.import_wanted(*landing->undecided()->domain);
     if (Status s = decides ? landing->begin_to_decide(gated) : landing->use_copies();
         s != DTRAIN_OK)
         return s;

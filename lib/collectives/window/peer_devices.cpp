@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/peer_devices.h"
 
+#include "accel/stream_work.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,6 +20,12 @@ PeerDevices::~PeerDevices() {
 }
 
 uint8_t *PeerDevices::find(uint32_t rank, const accel::DirectBuffer &buffer, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return find_imported(rank, buffer, bytes);
+}
+
+uint8_t *PeerDevices::find_imported(uint32_t rank, const accel::DirectBuffer &buffer,
+                                    uint64_t bytes) {
     calls_++;
     const accel::SharedAllocation &wanted = buffer.allocation;
     if (!is_inside(wanted, bytes)) return nullptr;
@@ -30,8 +38,34 @@ uint8_t *PeerDevices::find(uint32_t rank, const accel::DirectBuffer &buffer, uin
     return nullptr;
 }
 
+void PeerDevices::want(uint32_t rank, const accel::DirectBuffer &buffer, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (wanted_.size() >= most * imported_.size()) return;
+    wanted_.push_back({rank, buffer, bytes});
+    wants_ = true;
+}
+
+void PeerDevices::import_wanted(accel::Domain &domain) {
+    if (!wants_ || accel::StreamWork::any_waits()) return;
+    const std::lock_guard lock(mutex_);
+    std::vector<size_t> added(imported_.size());
+    for (const Wanted &one : wanted_)
+        if (added[one.rank] < most_at_once &&
+            find_imported(one.rank, one.buffer, one.bytes) == nullptr &&
+            add(domain, one.rank, one.buffer, one.bytes) == DTRAIN_OK) // it may be gone meanwhile
+            added[one.rank]++;
+    wanted_.clear();
+    wants_ = false;
+}
+
 Status PeerDevices::import(accel::Domain &domain, uint32_t rank, const accel::DirectBuffer &buffer,
                            uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return add(domain, rank, buffer, bytes);
+}
+
+Status PeerDevices::add(accel::Domain &domain, uint32_t rank, const accel::DirectBuffer &buffer,
+                        uint64_t bytes) {
     const accel::SharedAllocation &wanted = buffer.allocation;
     if (!is_inside(wanted, bytes))
         return fail(DTRAIN_ERR_INTERNAL, "rank %u: its buffer is not in the memory that it names",

@@ -221,10 +221,11 @@ WindowOperation::Step WindowBulk::lead_device() {
         if (some_rank_has_given_up()) return Step::idle;
         if (!device_->reaches_all(offers)) {
             if (!under_lock()) return Step::needs_lock;
-            if (device_->import_all(offers) != DTRAIN_OK) return decline_device();
+            if (device_->imports_later(offers)) return decline_device(false);
+            if (device_->import_all(offers) != DTRAIN_OK) return decline_device(true);
         }
         const Status s = device_->submit(device_job(), call_.dtype, call_.op);
-        if (!device_->is_begun()) return decline_device();
+        if (!device_->is_begun()) return decline_device(true);
         if (s == DTRAIN_OK) return Step::moved;
     }
     const Status s = device_->look();
@@ -236,8 +237,8 @@ WindowOperation::Step WindowBulk::lead_device() {
 }
 
 // The other ranks wait to hear that this one cannot do it.
-WindowOperation::Step WindowBulk::decline_device() {
-    device_->give_up();
+WindowOperation::Step WindowBulk::decline_device(bool for_good) {
+    if (for_good) device_->give_up();
     publish(&RankFlags::declined, call_.number);
     return use_copies();
 }

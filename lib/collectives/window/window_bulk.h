@@ -133,7 +133,7 @@ class WindowBulk : public WindowOperation {
     Step run_device();
     Step lead_device();
     Step use_copies();
-    Step decline_device();
+    Step decline_device(bool for_good);
     const DeviceOffer &device_offer(uint32_t rank) const {
         return call_.window->flags(rank).on_device[call_.number & 1];
     }

@@ -94,6 +94,12 @@ Status WindowDevice::import(uint32_t rank, const DeviceOffer &offer) {
                          has_send ? need.recv : need.send);
 }
 
+void WindowDevice::want(uint32_t rank, const DeviceOffer &offer) {
+    const Need need = need_of(rank);
+    if (need.send > 0 && sends_[rank] == nullptr) peers_.want(rank, offer.send, need.send);
+    if (need.recv > 0 && recvs_[rank] == nullptr) peers_.want(rank, offer.recv, need.recv);
+}
+
 // An all-reduce's input is multiplied into the rank's receive buffer, and read from there (input of
 // other kinds is not scaled here); a result is multiplied where it lies.
 DeviceJob WindowDevice::with_factors(DeviceJob job) const {

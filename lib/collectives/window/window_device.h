@@ -1,6 +1,7 @@
 // A collective of ranks whose buffers all lie on one accelerator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "accel/stream_work.h"
 #include "collectives/call/collective.h"
 #include "collectives/window/device_job.h"
 #include "collectives/window/peer_devices.h"
@@ -50,6 +51,13 @@ class WindowDevice {
             if (Status s = import(mapped_, offer(mapped_)); s != DTRAIN_OK) return s;
         return DTRAIN_OK;
     }
+    // Whether that has to wait, because a stream does; then what is missing is noted for later.
+    template <class Offers> bool imports_later(Offers &&offer) {
+        if (!accel::StreamWork::any_waits()) return false;
+        for (uint32_t rank = mapped_; rank < ranks_; rank++)
+            if (!map(rank, offer(rank))) want(rank, offer(rank));
+        return true;
+    }
     // Starts the job. After a failure with is_begun() it may run, and look() fails, too.
     Status submit(DeviceJob job, uint32_t dtype, uint32_t op);
     bool is_begun() const { return begun_; }
@@ -68,6 +76,7 @@ class WindowDevice {
                   uint64_t bytes);
     bool map(uint32_t rank, const DeviceOffer &offer);
     Status import(uint32_t rank, const DeviceOffer &offer);
+    void want(uint32_t rank, const DeviceOffer &offer);
     uint8_t *at(const DevicePart &part) const {
         return (part.in_result ? recvs_ : sends_)[part.rank] + part.offset;
     }
