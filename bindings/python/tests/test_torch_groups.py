@@ -43,13 +43,16 @@ def subgroups(rank, size):
 
 
 def many_groups(rank, size):
-    """Groups have neither threads nor contexts of their own."""
+    """Groups have neither threads nor contexts of their own. (A thread that asks the kernel for huge pages ends.)"""
     dist.barrier()
     before = threads()
     groups = [dist.new_group(list(range(size))) for _ in range(30)]
     for group in groups:
         dist.barrier(group=group)
-    assert threads() == before, (before, threads(), rank)
+    end = time.monotonic() + 60
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert threads() <= before, (before, threads(), rank)
 
 
 def names(rank, size):
