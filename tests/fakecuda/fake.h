@@ -53,7 +53,7 @@ struct Fake {
     std::map<uintptr_t, Pinned> pinned;
     uint64_t last_id = 0;
     int devices = 1;
-    int retained[most_devices] = {};
+    std::atomic<int> retained[most_devices] = {};
 
     bool is_device(uintptr_t p) const { return base != 0 && p - base < reserved; }
 };
