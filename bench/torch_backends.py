@@ -19,11 +19,11 @@ import torch.distributed as dist
 
 import dtrain.torch  # noqa: F401  pylint: disable=unused-import
 
-SIZES = {"64 B": (64, 2000), "4 KiB": (4096, 2000), "1 MiB": (1 << 20, 100), "16 MiB": (1 << 24, 10)}
+SIZES = {"64 B": (64, 2000), "4 KiB": (4096, 2000), "1 MiB": (1 << 20, 500), "16 MiB": (1 << 24, 20)}
 BACKENDS = ("dtrain", "gloo")
 BATCH, STEPS = 32, 12
 CPU = "CPU per step (ms)"  # of one rank: what a busy machine does not change much
-COLUMNS = (*BACKENDS, "library", "alone")
+COLUMNS = (*BACKENDS, "library", "posted", "alone")
 
 
 def network():
@@ -45,16 +45,21 @@ def time_allreduce(group, size, count):
     return (time.perf_counter() - begun) / count * 1e6
 
 
-def time_library(count, size):
+def time_library(count, size, call):
     """The same by dtrain.Communicator, without torch.distributed."""
     world, tensor = dist.group.WORLD.communicator, torch.zeros(size // 4)
     for _ in range(max(count // 10, 2)):
-        world.allreduce(tensor)
+        call(world, tensor)
     dist.barrier()
     begun = time.perf_counter()
     for _ in range(count):
-        world.allreduce(tensor)
+        call(world, tensor)
     return (time.perf_counter() - begun) / count * 1e6
+
+
+# Blocking calls, and such as torch.distributed makes them: posted, then waited for.
+LIBRARY = {"library": lambda world, tensor: world.allreduce(tensor),
+           "posted": lambda world, tensor: world.start.allreduce(tensor).wait()}
 
 
 def time_training(model, group):
@@ -83,7 +88,8 @@ def measure(rank, size, path, rounds, pipe):
         for what, (length, count) in SIZES.items():
             for name, group in groups.items():
                 found.setdefault(f"{what}, {name}", []).append(time_allreduce(group, length, count))
-            found.setdefault(f"{what}, library", []).append(time_library(count, length))
+            for name, call in LIBRARY.items():
+                found.setdefault(f"{what}, {name}", []).append(time_library(count, length, call))
         for name, model in models.items():
             images, used = time_training(model, groups.get(name))
             found.setdefault(f"images/s, {name}", []).append(images)
