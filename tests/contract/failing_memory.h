@@ -2,6 +2,8 @@
 // and what they gave that was not freed. For one source file of a program: it defines them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "libc_memory.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -11,14 +13,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern "C" {
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
-}
 
 namespace failing_memory {
 

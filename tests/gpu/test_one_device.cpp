@@ -1,19 +1,18 @@
 // Ranks on one GPU: their buffers are reduced where they lie if they are shared memory, with the
 // bits of the host; otherwise they are copied. No rank is left waiting.
 // SPDX-License-Identifier: Apache-2.0
-#include "contract/processes.h"
 #include "gpu/in_child.h"
-#include "gpu/shared_memory.h"
+#include "gpu/placed_case.h"
 
 #include <algorithm>
 
 namespace {
 
+using gpu::large;
+using gpu::run_processes;
 using gpu::Shared;
+using gpu::with_gpus;
 using Kind = gpu::Shared::Kind;
-
-const ranks::Options with_gpus = {{"accelerators", "cuda"}};
-constexpr size_t large = 70'001; // elements: more than what is exchanged in one piece
 
 void expect_text(const char *text, const char *part) {
     if (std::strstr(text, part) == nullptr)
@@ -79,19 +78,6 @@ void threads(void **) {
                 compare(rank, context, comm, rank % 2 == 0 ? Kind::created : Kind::registered,
                         true);
             });
-}
-
-// Each in a process of its own, in which the parent's driver has not been started.
-void run_processes(int size, const ranks::Body &body) {
-    processes::Job job;
-    job.start(size, [&](int rank) {
-        dtrain_context_t *context = ranks::make_context(with_gpus);
-        dtrain_comm_t *comm = processes::join(job, context, rank, size);
-        body(rank, context, comm);
-        OK(dtrain_comm_destroy(comm));
-        OK(dtrain_context_destroy(context));
-    });
-    job.expect_good_ends();
 }
 
 void in_processes(void **) {

@@ -1,18 +1,12 @@
 // Allocations, which fail now and then in a process that starves.
 // SPDX-License-Identifier: Apache-2.0
+#include "libc_memory.h"
 #include "real.h"
 #include "scheduler.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <sys/mman.h>
-
-extern "C" {
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *piece, size_t bytes);
-void *__libc_memalign(size_t border, size_t bytes);
-}
 
 using namespace dtrain::simulator;
 

@@ -65,8 +65,8 @@ INSTEAD int pthread_create(pthread_t *out, const pthread_attr_t *attributes, voi
     if (!simulated()) return real(out, attributes, run, argument);
     step("pthread_create");
     auto start = std::make_unique<Start>(Start{run, argument, nobody});
-    const int thread =
-        add_thread(own().process, "thread"); // from here on it may be given the baton
+    // From here on it may be given the baton.
+    const int thread = add_thread(own().process, "thread");
     if (thread == nobody) fail_life("the simulator has too few threads");
     start->thread = thread;
     const int result = real(out, attributes, &begin, start.get());

@@ -14,6 +14,11 @@ constexpr int64_t sent_again = 300 * ms;
 
 constexpr int64_t begin = 1'000 * second;
 
+// Whether it may make a call fail at all.
+bool harms(const Fault &fault) {
+    return fault.kind != Fault::Kind::slow && fault.kind != Fault::Kind::jump;
+}
+
 } // namespace
 
 Plan::Plan(uint64_t seed) {
@@ -73,16 +78,14 @@ bool Plan::may_fail() const {
         switch (fault.kind) {
         case Fault::Kind::stop:
         case Fault::Kind::cut: return fault.lasts + sent_again >= std::min(silence, op_timeout) / 2;
-        case Fault::Kind::slow:
-        case Fault::Kind::jump: return false;
-        default: return true;
+        default: return harms(fault);
         }
     });
 }
 
 bool Plan::is_suspect(int process) const {
     return std::ranges::any_of(faults, [&](const Fault &fault) {
-        return fault.kind != Fault::Kind::slow && fault.kind != Fault::Kind::jump &&
+        return harms(fault) &&
                (fault.who == process || (fault.kind == Fault::Kind::cut && fault.whom == process));
     });
 }

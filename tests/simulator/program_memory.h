@@ -1,14 +1,11 @@
 // Memory of the programs that ranks run. It is always there, so that what fails is the library's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "libc_memory.h"
+
 #include <cstddef>
 #include <cstdlib>
 #include <vector>
-
-extern "C" {
-void *__libc_malloc(size_t bytes);
-void __libc_free(void *piece);
-}
 
 namespace dtrain::simulator {
 
