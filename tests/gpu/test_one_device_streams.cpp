@@ -328,8 +328,10 @@ void a_late_rank_is_named(void **) {
                     }
                     Stream stream;
                     Begun begun(context, comm, kind, stream, 100'000'000);
-                    OK(begun.posted());
-                    REQUIRE(begun.status() == DTRAIN_ERR_TIMEOUT);
+                    // A busy machine may take longer to post than the call may take.
+                    dtrain_status_t status = begun.posted();
+                    if (status == DTRAIN_OK) status = begun.status();
+                    REQUIRE(status == DTRAIN_ERR_TIMEOUT);
                     expect_text(ranks::last_error(), late == 0 ? "rank 0" : "rank 1");
                 });
 }

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <deque>
 #include <fcntl.h>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -261,12 +264,15 @@ inline void need_caps(uint64_t caps) {
     skip();
 }
 
+// Without the program's own file, which the thread that asks for huge pages may still hold.
 inline size_t open_fds() {
+    std::error_code none;
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
     size_t n = 0;
     for (int fd = 0; fd < 4096; fd++) {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        n += access(path, F_OK) == 0;
+        const auto open =
+            std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
+        n += !open.empty() && open != program;
     }
     return n;
 }

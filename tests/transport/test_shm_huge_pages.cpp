@@ -79,6 +79,8 @@ void nothing_is_collapsed_while_a_core_is_busy(void **) {
     const int waited = waits, before = calls;
     shm::take_huge_pages(memory.fd, memory.data, size); // does not even wait
     assert_int_equal(waits, waited);
+    // The thread may have begun to wait only just now, and must wait longer than it has patience.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     is_a_core_busy = false;
     wait_until([] { return waiting == 0; });
     std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the chance to do it late
@@ -107,8 +109,8 @@ extern "C" [[gnu::visibility("default")]] int fstatfs(int, struct statfs *system
     return 0;
 }
 extern "C" [[gnu::visibility("default")]] int posix_fadvise(int, off_t, off_t, int) noexcept {
-    waiting++;
     waits++;
+    waiting++;
     while (is_a_core_busy) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     waiting--;
     return 0;
