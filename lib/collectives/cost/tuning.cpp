@@ -3,6 +3,7 @@
 #include "collectives/cost/tuning.h"
 
 #include "base/crc32c.h"
+#include "base/decimal.h"
 #include "base/fd.h"
 #include "base/output_file.h"
 
@@ -49,8 +50,7 @@ std::string value_of(const Field &field, const Tuning &tuning) {
     if (field.name != nullptr) return tuning.machine.*field.name;
     if (field.machine != nullptr) return std::to_string(tuning.machine.*field.machine);
     if (field.bytes != nullptr) return std::to_string(tuning.*field.bytes);
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof text, tuning.model.*field.model).ptr};
+    return decimal_text(tuning.model.*field.model);
 }
 
 template <class T> bool parse_whole(std::string_view text, T &out) {

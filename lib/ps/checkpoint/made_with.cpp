@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/made_with.h"
 
+#include "base/decimal.h"
 #include "ps/table/rules.h"
-
-#include <charconv>
 
 namespace dtrain::ps {
 namespace {
@@ -20,11 +19,11 @@ void put_constants(const Params &params, uint32_t rule, const std::string &prefi
         {"momentum", params.momentum},  {"beta1", params.beta1}, {"beta2", params.beta2},
         {"epsilon", params.epsilon},    {"rho", params.rho},     {"trust", params.trust},
         {"ftrl_beta", params.ftrl_beta}};
-    for (const auto &[name, value] : constants) out.push_back({prefix + name, number_text(value)});
-    out.push_back({prefix + "accumulator", number_text(params.accumulator), "0"});
+    for (const auto &[name, value] : constants) out.push_back({prefix + name, decimal_text(value)});
+    out.push_back({prefix + "accumulator", decimal_text(params.accumulator), "0"});
     if (!info.is(RuleInfo::own_proximal)) return;
-    out.push_back({prefix + "l1", number_text(params.l1)});
-    out.push_back({prefix + "l2", number_text(params.l2)});
+    out.push_back({prefix + "l1", decimal_text(params.l1)});
+    out.push_back({prefix + "l2", decimal_text(params.l2)});
 }
 
 void put_number(const char *name, uint64_t value, uint64_t usual, Fields &out) {
@@ -33,12 +32,6 @@ void put_number(const char *name, uint64_t value, uint64_t usual, Fields &out) {
 
 } // namespace
 
-std::string number_text(double number) {
-    char text[40];
-    auto [stop, error] = std::to_chars(text, text + sizeof text, number);
-    return {text, error == std::errc{} ? stop : text};
-}
-
 Fields made_with(const TableParams &params) {
     Fields out;
     for (size_t i = 0; i < params.segments.size(); ++i)
@@ -46,14 +39,14 @@ Fields made_with(const TableParams &params) {
                       "segment" + std::to_string(i) + ".", out);
     if (!is_segmented(params)) put_constants(params, params.rule, "", out);
     if (params.rule == DTRAIN_RULE_DC_SGD || has_function(params))
-        out.push_back({"compensation", number_text(params.compensation)});
+        out.push_back({"compensation", decimal_text(params.compensation)});
     put_number("steps", params.steps, DTRAIN_STEPS_OWN, out);
     if (is_sparse(params) || rounds_at_random(params))
         out.push_back({"seed", std::to_string(params.seed)});
     if (!is_sparse(params)) return out;
-    out.push_back({"initial", number_text(params.initial)});
+    out.push_back({"initial", decimal_text(params.initial)});
     out.push_back({"distribution", std::to_string(params.distribution)});
-    out.push_back({"spread", number_text(params.spread)});
+    out.push_back({"spread", decimal_text(params.spread)});
     return out;
 }
 

@@ -20,7 +20,4 @@ struct MadeWith {
 // of FTRL, whose values are computed from its state with them.
 std::vector<MadeWith> made_with(const TableParams &params);
 
-// The shortest text that parses to the same number, independent of the locale.
-std::string number_text(double number);
-
 } // namespace dtrain::ps

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/part_heading.h"
 
+#include "base/decimal.h"
 #include "device/kernels.h"
 #include "ps/checkpoint/made_with.h"
 #include "ps/checkpoint/manifest.h"
@@ -44,7 +45,7 @@ void put_heading(const PartHeading &heading, const char *format, const std::stri
     index.metadata.emplace_back("format", format);
     index.metadata.emplace_back("table", escaped(table));
     index.metadata.emplace_back("rule", rule_title(params));
-    index.metadata.emplace_back("learning_rate", number_text(heading.rate));
+    index.metadata.emplace_back("learning_rate", decimal_text(heading.rate));
     for (auto &[key, value, usual] : made_with(params))
         if (value != usual) index.metadata.emplace_back(std::move(key), std::move(value));
     put_number("updates", heading.updates, index);
