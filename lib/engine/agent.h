@@ -21,7 +21,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <sched.h>
 #include <vector>
 
 namespace dtrain::engine {
@@ -57,12 +56,6 @@ class Agent {
         const bool again = idle.pass();
         if (idle.yielded()) note_pause();
         return again;
-    }
-    // Works, or leaves the core to others if there is nothing to do.
-    void work_or_yield() {
-        if (work() > 0) return;
-        sched_yield();
-        note_pause();
     }
     // Runs f() under the lock: for events from outside (failures, control messages). Its turn comes
     // after the round in progress.

@@ -60,7 +60,7 @@ class FuzzWire final : public Wire {
         if (const char *why = std::exchange(broken, nullptr)) {
             const auto linked = [](const Link &link) { return link.owner != nullptr; };
             const auto last = std::find_if(links_.rbegin(), links_.rend(), linked);
-            if (last != links_.rend()) protocol_.on_broken(&*last, why);
+            if (last != links_.rend()) protocol_.on_broken(&*last, {.why = why});
         }
         while (!arriving.empty()) {
             const Packet packet = std::move(arriving.front());

@@ -45,6 +45,38 @@ inline void both_sides_connect_at_once(void **) {
     }
 }
 
+// As if it had taken too long: the other side did not run for a while. Whatever that one has said
+// and heard so far, it loses no peer, and connects.
+inline void an_attempt_that_is_given_up_harms_nobody(void **) {
+    constexpr uint32_t longest = 10; // steps until it is given up
+    for (uint32_t order = 0; order < 1u << longest; order += 13) {
+        Node a, b;
+        a.expect(b);
+        b.expect(a);
+        dtrain_tp_ep_t *to_b = a.start_connect(b.address(), 1);
+        dtrain_tp_ep_t *to_a = b.start_connect(a.address(), 2);
+        for (uint32_t step = 0; step < order % (longest + 1); step++)
+            (order >> step & 1 ? a : b).progress();
+        a.disconnect(to_b);
+        const auto is_connected = [&] {
+            dtrain_tp_done_t done;
+            if (!b.take(DTRAIN_TP_CONNECT, 2, &done)) return false;
+            if (done.status == DTRAIN_OK) return true;
+            b.disconnect(to_a); // and tried again, as the core does
+            to_a = b.start_connect(a.address(), 2);
+            return false;
+        };
+        assert_true(drive({&a, &b}, is_connected));
+        drive_rounds({&a, &b}, 100);
+        assert_int_equal(b.count(DTRAIN_TP_PEER_LOST), 0);
+        exchange({&a, &b}, b, to_a, a, 1);
+        to_b = a.start_connect(b.address(), 3);
+        await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 3);
+        exchange({&a, &b}, a, to_b, b, 2);
+        assert_int_equal(a.count(DTRAIN_TP_PEER_LOST) + b.count(DTRAIN_TP_PEER_LOST), 0);
+    }
+}
+
 inline void both_sides_connect_with_messages_under_way(void **) {
     for (int head_start = 0; head_start < 20; head_start++) {
         Node a, b;
@@ -235,6 +267,7 @@ inline const CMUnitTest connect_cases[] = {
     cmocka_unit_test(connecting_completes_once),
     cmocka_unit_test(both_sides_connect_in_turn),
     cmocka_unit_test(both_sides_connect_at_once),
+    cmocka_unit_test(an_attempt_that_is_given_up_harms_nobody),
     cmocka_unit_test(both_sides_connect_with_messages_under_way),
     cmocka_unit_test(a_device_connects_to_itself),
     cmocka_unit_test(two_endpoints_lead_to_one_peer),

@@ -30,7 +30,9 @@ class LoopedWire final : public rdm::Wire {
         if (unheard) *unheard = uint32_t(packets_.size());
     }
     rdm::WireAttr &attributes() { return attr_; }
-    void break_link() { protocol_.on_broken(&link_, "broken by the test"); }
+    void break_link(dtrain_status_t status) {
+        protocol_.on_broken(&link_, {.why = "broken by the test", .status = status});
+    }
 
     dtrain_status_t open(const char *) override { return DTRAIN_OK; }
     const rdm::WireAttr &attr() const override { return attr_; }

@@ -102,6 +102,7 @@ class Stranger {
         rdm::Head verdict;
         verdict.decode(next(uint8_t(rdm::Kind::verdict)).data());
         assert_int_equal(verdict.tag, tp::Verdict::accepted);
+        say({.kind = rdm::Kind::confirmation});
     }
     void hear_reply() {
         const Bytes reply = next(uint8_t(rdm::Kind::reply));

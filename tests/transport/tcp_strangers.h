@@ -55,7 +55,7 @@ constexpr size_t hello_bytes = 100, reply_bytes = 4 + hello_bytes + 32;
 // A hello like that of a device, cut short or altered.
 inline Bytes hello_to(const Bytes &address) {
     Bytes hello(hello_bytes);
-    memcpy(hello.data(), "DTRN\x02\x00\x00\x00", 8);
+    memcpy(hello.data(), "DTRN\x03\x00\x00\x00", 8);
     for (size_t i = 8; i < 24; i++) hello[i] = uint8_t(i);
     memcpy(hello.data() + 24, address.data(), 16);
     return hello;
@@ -121,6 +121,7 @@ inline void frames_out_of_line_cost_only_their_connection(void **) {
         Bytes frames = pattern(32 * 8, seed);
         for (size_t i = 0; i < frames.size(); i += 32) frames[i] = uint8_t(1 + (seed + i / 32) % 7);
         if (seed % 3 == 0) memset(frames.data() + 17, 0, 7); // believable lengths
+        say(fd, "\0\0\0\0", 4);                              // the confirmation
         say(fd, frames.data(), frames.size());
         drive_rounds(pair.both(), 50);
         exchange(pair.both(), pair.a, pair.to_b, pair.b, 1);
@@ -177,6 +178,32 @@ inline void a_crowd_does_not_push_out_who_has_spoken(void **) {
     hear(reply_bytes + 4);
     assert_int_equal(reply[reply_bytes], 0); // accepted
     for (const int fd : crowd) close(fd);
+    // It may be stopped before it confirms, and counts on the connection afterwards.
+    const int64_t accepted = now_ns();
+    drive({&b}, [&] { return now_ns() - accepted > 3'500'000'000; });
+    say(member, "\0\0\0\0", 4);
+    drive_rounds({&b}, 50);
+    assert_false(hung_up(member));
+    close(member);
+}
+
+// Only the confirmation makes it a connection.
+inline void a_wrong_confirmation_is_refused(void **) {
+    Node b;
+    const int member = call(b.address());
+    const Bytes hello = hello_to(b.address());
+    say(member, hello.data(), hello.size());
+    const uint8_t no_proof[32] = {};
+    say(member, no_proof, sizeof no_proof);
+    say(member, "\0\0\1\0", 4);
+    size_t have = 0;
+    uint8_t reply[reply_bytes + 4];
+    assert_true(drive({&b}, [&] {
+        const ssize_t n = recv(member, reply, sizeof reply - have, MSG_DONTWAIT);
+        if (n > 0) have += size_t(n);
+        return have == sizeof reply;
+    }));
+    assert_true(drive({&b}, [&] { return hung_up(member); }));
     close(member);
 }
 
@@ -342,21 +369,23 @@ inline uint32_t introduce(Node &b, int fd, uint8_t who) {
 
 // Without a secret the handshake keeps nobody out; the core names the job's own devices.
 inline void devices_of_no_job_take_no_descriptors(void **) {
-    Pair pair;
-    const Bytes friends = pair.a.address();
-    assert_int_equal(ops().reachable(pair.b.dev, friends.data(), friends.size()), DTRAIN_OK);
-    std::vector<int> strangers;
-    for (int i = 0; i < 300; i++) {
-        strangers.push_back(call(pair.b.address()));
-        assert_int_equal(introduce(pair.b, strangers.back(), 7), 0);
+    for (const bool confirm : {true, false}) {
+        Pair pair;
+        pair.b.expect(pair.a);
+        std::vector<int> strangers;
+        for (int i = 0; i < 300; i++) {
+            strangers.push_back(call(pair.b.address()));
+            assert_int_equal(introduce(pair.b, strangers.back(), 7), 0);
+            if (confirm) say(strangers.back(), "\0\0\0\0", 4);
+        }
+        drive_rounds(pair.both(), 50);
+        size_t held = 0;
+        for (const int fd : strangers) held += !hung_up(fd);
+        assert_int_equal(held, 256);
+        assert_true(hung_up(strangers[0])); // the oldest go first
+        exchange(pair.both(), pair.a, pair.to_b, pair.b, 1);
+        for (const int fd : strangers) close(fd);
     }
-    drive_rounds(pair.both(), 50);
-    size_t held = 0;
-    for (const int fd : strangers) held += !hung_up(fd);
-    assert_int_equal(held, 256);
-    assert_true(hung_up(strangers[0])); // the oldest go first
-    exchange(pair.both(), pair.a, pair.to_b, pair.b, 1);
-    for (const int fd : strangers) close(fd);
 }
 
 // An address, with these of the loopback before its own.
@@ -432,6 +461,7 @@ inline const CMUnitTest stranger_cases[] = {
     cmocka_unit_test(frames_out_of_line_cost_only_their_connection),
     cmocka_unit_test(a_crowd_of_strangers_does_not_keep_friends_out),
     cmocka_unit_test(a_crowd_does_not_push_out_who_has_spoken),
+    cmocka_unit_test(a_wrong_confirmation_is_refused),
     cmocka_unit_test(a_stranger_costs_little),
     cmocka_unit_test(who_is_slow_is_dropped_after_the_deadline),
     cmocka_unit_test(a_silent_listener_fails_the_connect_after_the_deadline),

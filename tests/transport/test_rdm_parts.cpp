@@ -81,12 +81,29 @@ void a_link_breaks_in_the_middle_of_a_message(void **) {
             looped.wire->room = parts - 1;
             looped.wire->stuck = !arrive;
             looped.progress();
-            looped.wire->break_link();
+            looped.wire->break_link(DTRAIN_ERR_PEER);
             looped.progress();
             const bool all_out = arrive && parts == 5;
             assert_int_equal(looped.status(send_cookie), all_out ? DTRAIN_OK : DTRAIN_ERR_PEER);
             assert_int_equal(looped.status(receive_cookie), DTRAIN_ERR_PEER);
         }
+}
+
+// The wire gives up a link for which it lacks memory: the peer is not to blame, and hears of it.
+void a_wire_lacks_memory(void **) {
+    for (const dtrain_status_t status : {DTRAIN_ERR_NO_MEMORY, DTRAIN_ERR_PEER}) {
+        Looped looped;
+        looped.progress();
+        const size_t room = looped.wire->room;
+        looped.wire->break_link(status);
+        looped.progress();
+        const auto lost =
+            std::ranges::find(looped.done, uint32_t(DTRAIN_TP_PEER_LOST), &dtrain_tp_done_t::kind);
+        assert_true(lost != looped.done.end());
+        assert_int_equal(lost->status, status);
+        const bool says_goodbye = looped.wire->room < room;
+        assert_int_equal(says_goodbye, status == DTRAIN_ERR_NO_MEMORY);
+    }
 }
 
 } // namespace
@@ -99,6 +116,7 @@ int main() {
         cmocka_unit_test(small_messages_go_or_wait),
         cmocka_unit_test(an_endpoint_goes_in_the_middle_of_its_message),
         cmocka_unit_test(a_link_breaks_in_the_middle_of_a_message),
+        cmocka_unit_test(a_wire_lacks_memory),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

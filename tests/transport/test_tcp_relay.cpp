@@ -15,7 +15,7 @@ using protection::Least;
 using protection::Level;
 
 // Of the handshake, and of a record.
-constexpr uint64_t onward_handshake = 100 + 32, back_handshake = 4 + 100 + 32 + 4;
+constexpr uint64_t onward_handshake = 100 + 32 + 4, back_handshake = 4 + 100 + 32 + 4;
 constexpr size_t port_at = 24, overhead = 20;
 
 class Random {

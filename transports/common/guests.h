@@ -16,11 +16,11 @@
 namespace dtrain::tp {
 
 // Connection must have the member `guest_link` and `int64_t guest_until_ns = 0`.
+inline constexpr uint32_t most_guests = 256;
+inline constexpr int64_t guest_patience_ns = 15'000'000'000;
+
 template <class Connection> class Guests {
   public:
-    static constexpr uint32_t most = 256;
-    static constexpr int64_t patience_ns = 15'000'000'000;
-
     Guests() = default;
     Guests(const Guests &) = delete;
     Guests &operator=(const Guests &) = delete;
@@ -44,9 +44,9 @@ template <class Connection> class Guests {
 
     // A device has connected. Returns the connection to close to make room, or nullptr.
     Connection *receive(Connection *connection, int64_t now_ns) {
-        connection->guest_until_ns = now_ns + patience_ns;
+        connection->guest_until_ns = now_ns + guest_patience_ns;
         guests_.push_back(connection);
-        return ++count_ > most ? guests_.front() : nullptr;
+        return ++count_ > most_guests ? guests_.front() : nullptr;
     }
     // To be called before the connection is deleted.
     void forget(Connection *connection) {

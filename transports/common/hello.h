@@ -4,7 +4,12 @@
 //   Hello                       ->
 //                               <-    Verdict, and if it is `accepted`: Hello, Proof
 //   Proof                       ->
-//                               <-    Verdict
+//                               <-    Verdict, and if it is `accepted`:
+//   Confirmation (4 zero bytes) ->
+//
+// Until the confirmation, a responder does not count on the connection: the initiator may have
+// given it up long ago if the responder was slow to answer. A responder that has accepted waits for
+// it without a deadline, because the initiator counts on the connection once it has confirmed.
 //
 // A proof is the HMAC of transport, role and both hellos under the job's secret. It covers both
 // fresh nonces, and a proof of one role cannot be used for the other. Without a secret proofs are
@@ -71,7 +76,7 @@ using Path = std::array<uint8_t, 8>;
 
 struct Hello {                                             // sent as it is; integers little-endian
     static constexpr uint32_t protocol_magic = 0x4E525444; // "DTRN" in little-endian
-    static constexpr uint16_t protocol_version = 2;
+    static constexpr uint16_t protocol_version = 3;
 
     uint32_t magic = 0;
     uint16_t version = 0;

@@ -137,7 +137,8 @@ void Wire::on_grant(const uint8_t *bytes, size_t len) {
         good = grant.targets[i].length &&
                !__builtin_add_overflow(wanted, grant.targets[i].length, &wanted);
     if (!good || wanted > bulk->operation->memory.remaining()) {
-        break_link(bulk->link, "protocol error: more bytes were granted than announced");
+        break_link(bulk->link,
+                   rdm::Fault{.why = "protocol error: more bytes were granted than announced"});
         return;
     }
     bulk->granted = true;

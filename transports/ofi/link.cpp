@@ -90,7 +90,7 @@ void Wire::release(Peer *peer) {
 
 void Wire::unlink(rdm::Link *which) {
     auto *link = static_cast<ofi::Link *>(which);
-    if (!link->why) link->why = "given up";
+    if (!link->broken.why) link->broken.why = "given up";
     links_.remove(link);
     end_all(link);
     // Libfabric still holds memory of operations that are over. Usually it notices soon that the

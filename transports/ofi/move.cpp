@@ -86,7 +86,7 @@ Sent Wire::start_remote(Move::Kind kind, rdm::Link *which, Operation *operation,
     RemoteKey key;
     memcpy(static_cast<void *>(&key), rkey, sizeof key);
     const uint64_t at = address - key.start, len = operation->memory.remaining();
-    if (link->why || at > key.length || len > key.length - at) return Sent::broken;
+    if (link->broken.why || at > key.length || len > key.length - at) return Sent::broken;
     if (!len) return Sent::now;
     Move *move = make_move(kind, link, operation);
     if (!move) return Sent::busy;

@@ -18,7 +18,7 @@ Sent Wire::send(rdm::Link *link, const void *head, size_t len, Operation *payloa
 }
 
 Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload) {
-    if (link->why) return Sent::broken;
+    if (link->broken.why) return Sent::broken;
     const size_t total = len + (payload ? payload->memory.remaining() : 0);
     if (total <= inject_limit_ && !ends_) {
         uint8_t bytes[most_injected];
@@ -86,14 +86,14 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
 
 Sent Wire::refused(ofi::Link *link, int error) {
     if (error == -FI_EAGAIN) return Sent::busy;
-    break_link(link, fi_strerror(-error));
+    break_link(link, -error);
     return Sent::broken;
 }
 
 void Wire::answer(ofi::Link *link, const void *bytes, size_t len) {
     if (flush_answers() && send_packet(link, bytes, len, nullptr) != Sent::busy) return;
     Answer *late = answer_pool_.get();
-    if (!late) return break_link(link, "out of memory");
+    if (!late) return break_link(link, FI_ENOMEM);
     late->link = link;
     late->length = len;
     memcpy(static_cast<void *>(&late->grant), bytes, len);

@@ -91,7 +91,7 @@ bool Wire::complete() {
 
 void Wire::on_completed(Context *context, int error) {
     ofi::Link *link = context->link;
-    if (error) break_link(link, fi_strerror(error));
+    if (error) break_link(link, error);
     if (context->kind == Context::Kind::chunk) {
         on_chunk(static_cast<Chunk *>(context), error);
     } else {
@@ -119,9 +119,15 @@ void Wire::on_error(fid_cq *queue) {
     }
 }
 
-void Wire::break_link(ofi::Link *link, const char *why) {
-    if (link->why) return;
-    link->why = why;
+void Wire::break_link(ofi::Link *link, int error) {
+    const bool lacks = error == FI_ENOMEM;
+    break_link(link, rdm::Fault{.why = lacks ? "out of memory" : fi_strerror(error),
+                                .status = lacks ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_PEER});
+}
+
+void Wire::break_link(ofi::Link *link, const rdm::Fault &fault) {
+    if (link->broken.why) return;
+    link->broken = fault;
     broken_links_ = true;
 }
 
@@ -129,7 +135,8 @@ void Wire::break_link(ofi::Link *link, const char *why) {
 void Wire::tell_broken() {
     broken_links_ = false;
     for (ofi::Link *link = links_.front(); link; link = links_.next(link))
-        if (link->why && !std::exchange(link->told, true)) protocol_.on_broken(link, link->why);
+        if (link->broken.why && !std::exchange(link->told, true))
+            protocol_.on_broken(link, link->broken);
 }
 
 } // namespace dtrain::ofi

@@ -27,10 +27,10 @@ struct Peer {
 
 struct Link : rdm::Link {
     Peer *peer = nullptr;
-    const char *why = nullptr; // why it is broken
-    bool told = false;         // the protocol was told
-    bool given_up = false;     // by the protocol; it is deleted with its last operation in progress
-    uint32_t under_way = 0;    // payloads and chunks whose memory libfabric holds
+    rdm::Fault broken;
+    bool told = false;      // the protocol was told
+    bool given_up = false;  // by the protocol; it is deleted with its last operation in progress
+    uint32_t under_way = 0; // payloads and chunks whose memory libfabric holds
     tp::Link<Link> link;
 };
 
@@ -152,7 +152,8 @@ class Wire final : public rdm::Wire {
     void on_packet(const uint8_t *bytes, size_t len);
     void on_completed(Context *context, int error);
     void on_error(fid_cq *queue);
-    void break_link(ofi::Link *link, const char *why);
+    void break_link(ofi::Link *link, int error);
+    void break_link(ofi::Link *link, const rdm::Fault &fault);
     void tell_broken();
 
     // bulk.cpp

@@ -38,6 +38,7 @@ template <class Device, class Connection> class Connections {
 
     // The core asks about a device: it is one of the job.
     void expect(const DeviceId &peer) { guests_.expect(peer, find(peer)); }
+    bool is_expected(const DeviceId &peer) { return guests_.is_expected(peer); }
     // A device has connected by itself. Returns a guest to lose, or nullptr.
     Connection *receive(Connection *connection, int64_t now_ns) {
         if (guests_.is_expected(connection->peer())) return nullptr;

@@ -87,6 +87,7 @@ class DeviceBase : protected HandshakeOwner<Connection, Route> {
         if (connection->handshake) self().forget(connection->handshake);
         return connection;
     }
+    bool is_expected(const DeviceId &peer) final { return connections_.is_expected(peer); }
     void failed(Connection *connection, dtrain_status_t status, const char *reason) final {
         host().fail(status, "%s: cannot connect: %s", shared_.name, reason);
         host().log(DTRAIN_LOG_INFO, "%s: cannot connect: %s", shared_.name, reason);

@@ -1,7 +1,7 @@
 // What the handshakes of a device have in common, whatever carries them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "common/hello.h"
+#include "common/guests.h"
 
 namespace dtrain::protocol {
 
@@ -16,6 +16,9 @@ template <class Connection, class Route> class HandshakeOwner {
   public:
     // Whether this peer may connect to this device.
     virtual Verdict admit(const DeviceId &peer) = 0;
+    // The core has asked about this peer. Others may be strangers: of those that are accepted and
+    // do not confirm, most_guests are kept for guest_patience_ns.
+    virtual bool is_expected(const DeviceId &peer) = 0;
     virtual void joined(Connection *connection, const DeviceId &peer, Route route) = 0;
     virtual void failed(Connection *connection, dtrain_status_t status, const char *reason) = 0;
 

@@ -52,7 +52,7 @@ class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, p
     void on_announced(const uint8_t *head, size_t len, Remote *remote) override;
     void on_sent(Operation *operation, bool ok) override;
     void on_fetched(Operation *operation, bool ok) override;
-    void on_broken(Link *link, const char *why) override;
+    void on_broken(Link *link, const Fault &fault) override;
 
     Channel *find_channel(const uint8_t *bytes, size_t len, Head *head);
     dtrain_status_t begin(const Address &peer, Connection *connection);

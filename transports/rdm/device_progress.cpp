@@ -143,10 +143,12 @@ void Device::on_sent(Operation *operation, bool ok) {
 
 void Device::on_fetched(Operation *operation, bool ok) { on_sent(operation, ok); }
 
-void Device::on_broken(Link *link, const char *why) {
+void Device::on_broken(Link *link, const Fault &fault) {
     auto *channel = static_cast<Channel *>(link->owner);
-    if (channel->connection) channel->connection->fail(why);
-    if (channel->handshake) channel->handshake->broken = why;
+    if (Connection *connection = channel->connection)
+        fault.status == DTRAIN_ERR_PEER ? connection->fail(fault.why)
+                                        : connection->quit(fault.why, fault.status);
+    if (channel->handshake) channel->handshake->broken = fault.why;
     shared_.attention = true;
 }
 

@@ -5,6 +5,7 @@
 //   reply     Introduction, proof.
 //   proof     proof.
 //   verdict   the answer to a hello or a proof.
+//   confirmation  nothing: the answer to an accepting verdict.
 // Then:
 //   eager     tag, length; then length bytes, or as many as fit in the packet: the rest follows in
 //             parts, before the next eager or bulk. Uses length + Matcher::message_cost of the
@@ -17,7 +18,8 @@
 //   credit    only the credit that every head may carry.
 //   arrived   tag: the immediate of a put that has arrived.
 //   ping      nothing: finds out whether the network still has a route to the peer.
-//   bye       the sender closes, or (WireAttr::closes_quietly) answers a bye; nothing follows.
+//   bye       the sender closes, or (WireAttr::closes_quietly) answers a bye; nothing follows. Also
+//             before the confirmation: the sender gives the attempt up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "rdm/wire.h"
@@ -40,7 +42,8 @@ enum class Kind : uint8_t {
     arrived,
     ping,
     bye,
-    part
+    part,
+    confirmation
 };
 
 inline constexpr uint64_t window = 256 << 10; // bytes of eager messages that a receiver may keep

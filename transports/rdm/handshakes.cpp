@@ -28,6 +28,7 @@ tp::Fd process_of(const PeerProcess &peer, const Address &own) {
 
 void Handshakes::clear() {
     while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = accepted_.front()) forget(handshake);
     while (Handshake *handshake = attempts_.front()) forget(handshake);
 }
 
@@ -70,8 +71,44 @@ void Handshakes::add(std::unique_ptr<Handshake> handshake) {
     if (stranger && stranger_count_ >= protocol::max_strangers)
         give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many unauthenticated peers at once");
     stranger_count_ += stranger;
-    (stranger ? strangers_ : attempts_).push_back(handshake.release());
+    list_of(*handshake).push_back(handshake.get());
+    (void)handshake.release();
     shared_.attention = true;
+}
+
+Handshakes::List &Handshakes::list_of(const Handshake &handshake) {
+    if (handshake.role == tp::Role::initiator) return attempts_;
+    return handshake.accepted ? accepted_ : strangers_;
+}
+
+Handshake *Handshakes::attempt_at(const DeviceId &peer) const {
+    if (peer == own_.id) return nullptr; // both ends are here
+    for (Handshake *one = attempts_.front(); one; one = List::next(one))
+        if (one->peer.id == peer) return one;
+    return nullptr;
+}
+
+// The peer may count on its connection now, so that of this side must not be established.
+void Handshakes::accept(Handshake *handshake) {
+    strangers_.remove(handshake);
+    stranger_count_--;
+    handshake->accepted = true;
+    accepted_.push_back(handshake);
+    const bool expected = owner_.is_expected(handshake->peer.id);
+    handshake->deadline_ns = expected ? INT64_MAX : shared_.host.now_ns() + tp::guest_patience_ns;
+    guest_count_ += !expected;
+    if (Handshake *own = attempt_at(handshake->peer.id)) {
+        own->makes_way = true;
+        if (own->due == Kind::confirmation) own->due = {};
+    }
+    if (guest_count_ <= tp::most_guests) return;
+    Handshake *oldest = accepted_.front();
+    while (!is_guest(*oldest)) oldest = List::next(oldest);
+    give_up(oldest, DTRAIN_ERR_PEER, "too many unconfirmed connections at once");
+}
+
+bool Handshakes::is_guest(const Handshake &handshake) {
+    return handshake.accepted && handshake.deadline_ns != INT64_MAX;
 }
 
 dtrain_status_t Handshakes::connect(const Address &peer, Connection *connection) {
@@ -86,9 +123,12 @@ dtrain_status_t Handshakes::connect(const Address &peer, Connection *connection)
 }
 
 void Handshakes::forget(Handshake *handshake) {
-    const bool stranger = handshake->role == tp::Role::responder;
-    (stranger ? strangers_ : attempts_).remove(handshake);
-    stranger_count_ -= stranger;
+    // Unless it is finished, the peer may still count on it.
+    if (handshake->channel && !handshake->broken && (handshake->proven || handshake->accepted))
+        rdm::send(*shared_.wire, *handshake->channel, {.kind = Kind::bye}, nullptr, 0, nullptr);
+    list_of(*handshake).remove(handshake);
+    guest_count_ -= is_guest(*handshake);
+    if (handshake->role == tp::Role::responder) stranger_count_ -= !handshake->accepted;
     if (handshake->connection) handshake->connection->handshake = nullptr;
     close_channel(shared_, std::move(handshake->channel));
     delete handshake;
@@ -153,8 +193,12 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
             return; // the peer's attempt continues, or the
                     // deadline passes
         h->verdict = verdict;
-        if (verdict == tp::Verdict::accepted && h->due == Kind{} && h->proven)
-            finish(h); // messages may follow at once
+        if (verdict == tp::Verdict::accepted && h->due == Kind{} && h->proven && !h->makes_way)
+            h->due = Kind::confirmation;
+    } else if (h->accepted && head.kind == Kind::confirmation) {
+        finish(h); // messages may follow at once
+    } else if ((h->accepted || h->proven) && head.kind == Kind::bye) {
+        h->broken = "the peer has given it up";
     }
 }
 
@@ -184,7 +228,7 @@ Sent Handshakes::send_due(Handshake &h) {
 }
 
 void Handshakes::work() {
-    for (List *list : {&strangers_, &attempts_})
+    for (List *list : {&strangers_, &accepted_, &attempts_})
         for (Handshake *h = list->front(), *next; h; h = next) {
             next = List::next(h);
             advance(h);
@@ -197,11 +241,11 @@ void Handshakes::advance(Handshake *h) {
     if (initiator && h->verdict != tp::Verdict::accepted)
         return give_up(h, status_of(h->verdict), text_of(h->verdict));
     if (h->due != Kind{} && send_due(*h) == Sent::now) {
-        const bool over = h->due == Kind::verdict;
-        h->proven = h->due == Kind::proof;
-        h->due = {};
-        if (over && h->verdict == tp::Verdict::accepted) return finish(h);
-        if (over) h->deadline_ns = shared_.host.now_ns() + refusal_ns;
+        const Kind sent = std::exchange(h->due, {});
+        h->proven |= sent == Kind::proof;
+        if (sent == Kind::confirmation) return finish(h);
+        if (sent == Kind::verdict && h->verdict == tp::Verdict::accepted) return accept(h);
+        if (sent == Kind::verdict) h->deadline_ns = shared_.host.now_ns() + refusal_ns;
     }
     shared_.attention |= h->due != Kind{};
     if (shared_.host.now_ns() < h->deadline_ns) return;
@@ -221,11 +265,13 @@ void Handshakes::finish(Handshake *h) {
 
 void Handshakes::give_up(Handshake *h, dtrain_status_t status, const char *reason) {
     Connection *connection = h->connection;
+    const DeviceId peer = h->peer.id;
+    const bool accepted = h->accepted;
     forget(h);
-    if (connection)
-        owner_.failed(connection, status, reason);
-    else
-        refusals_.ended(status, reason);
+    if (connection) return owner_.failed(connection, status, reason);
+    refusals_.ended(status, reason);
+    Handshake *own = accepted ? attempt_at(peer) : nullptr;
+    if (own && own->makes_way) own->broken = reason; // the peer can be tried again
 }
 
 } // namespace dtrain::rdm

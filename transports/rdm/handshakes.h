@@ -6,7 +6,8 @@
 //   hello: Introduction, Address ->
 //                               <-    reply: Introduction, Proof   (or a verdict)
 //   proof: Proof                ->
-//                               <-    verdict
+//                               <-    verdict, and if it accepts:
+//   confirmation                ->
 //
 // Of two attempts toward each other, that of the device with the smaller id continues.
 // common/hello.h has the proofs.
@@ -40,8 +41,10 @@ struct Handshake {
     Kind due{}; // what to send next; none: wait for the peer
     tp::Verdict verdict = tp::Verdict::accepted;
     bool proven = false;          // its own proof was sent
+    bool accepted = false;        // responder: the peer was told, and has to confirm
+    bool makes_way = false;       // initiator: for an attempt of the peer that was accepted
     const char *broken = nullptr; // why the link is broken
-    int64_t deadline_ns = 0;
+    int64_t deadline_ns = 0;      // INT64_MAX: none
     std::unique_ptr<Channel> channel;
     Connection *connection = nullptr; // initiator: the connection it is for
     PeerProcess peer;
@@ -65,7 +68,7 @@ class Handshakes {
     // Fails, with a text, if there is no memory or no route.
     dtrain_status_t connect(const Address &peer, Connection *connection);
     void forget(Handshake *handshake);
-    bool idle() const { return strangers_.empty() && attempts_.empty(); }
+    bool idle() const { return strangers_.empty() && accepted_.empty() && attempts_.empty(); }
     // Processes what has arrived; body is what follows the head.
     void on_hello(const uint8_t *body, size_t len);
     void on_packet(Handshake *handshake, const Head &head, const uint8_t *body, size_t len);
@@ -90,12 +93,16 @@ class Handshakes {
     void advance(Handshake *handshake);
     void finish(Handshake *handshake);
     void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
+    List &list_of(const Handshake &handshake);
+    static bool is_guest(const Handshake &handshake);
+    void accept(Handshake *handshake);
+    Handshake *attempt_at(const DeviceId &peer) const;
 
     Shared &shared_;
     Owner &owner_;
     Address own_;
-    List strangers_, attempts_; // incoming, outgoing; oldest first
-    uint32_t stranger_count_ = 0;
+    List strangers_, accepted_, attempts_; // incoming until and after the verdict, outgoing
+    uint32_t stranger_count_ = 0, guest_count_ = 0; // guest: accepted, but not expected
     protocol::Refusals refusals_;
 };
 

@@ -45,6 +45,13 @@ enum class Sent {
     broken // nothing happened, the link is unusable; broken() reports it, or did
 };
 
+// Why a link is unusable.
+struct Fault {
+    const char *why = nullptr; // none
+    // DTRAIN_ERR_NO_MEMORY: this process lacks memory. The peer does not know.
+    dtrain_status_t status = DTRAIN_ERR_PEER;
+};
+
 // The wire's reports to the protocol.
 class Protocol {
   public:
@@ -57,9 +64,10 @@ class Protocol {
     virtual void on_sent(Operation *operation, bool ok) = 0;
     // For fetch() and get(): the memory is not written any more. ok: all of it has arrived.
     virtual void on_fetched(Operation *operation, bool ok) = 0;
-    // The peer or the route to it is gone; everything that arrived from it was reported before.
+    // The peer or the route to it is gone, or the wire has to give the link up; everything that
+    // arrived from it was reported before.
     // Operations in progress complete with ok = false, in unlink() at the latest.
-    virtual void on_broken(Link *link, const char *why) = 0;
+    virtual void on_broken(Link *link, const Fault &fault) = 0;
 
   protected:
     ~Protocol() = default;

@@ -10,6 +10,11 @@
 #include <sys/socket.h>
 
 namespace dtrain::tcp {
+namespace {
+
+constexpr uint32_t confirmation = 0; // on the wire
+
+} // namespace
 
 Handshake::Step Handshake::step(const tp::Host &host) {
     Phase before;
@@ -23,6 +28,7 @@ Handshake::Step Handshake::step(const tp::Host &host) {
         case Phase::reply: step_ = on_reply(); break;
         case Phase::reply_proof: step_ = on_reply_proof(host); break;
         case Phase::proof: step_ = on_proof(); break;
+        case Phase::confirmation: step_ = on_confirmation(); break;
         case Phase::decide: break;
         }
     } while (step_ == Step::wait && phase_ != before);
@@ -74,7 +80,9 @@ Handshake::Step Handshake::on_verdict() {
     const auto verdict = Verdict(code);
     if (verdict == Verdict::duplicate && phase_ == Phase::last_verdict) return Step::duplicate;
     if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
-    if (phase_ == Phase::last_verdict) return Step::done;
+    if (phase_ == Phase::last_verdict)
+        return send(&confirmation, sizeof confirmation, phase_) == Step::wait ? Step::done
+                                                                              : Step::failed;
     phase_ = Phase::reply;
     return Step::wait;
 }
@@ -112,8 +120,13 @@ Handshake::Step Handshake::on_proof() {
 Handshake::Step Handshake::answer(Verdict verdict) {
     if (verdict != Verdict::accepted) return step_ = refuse(verdict);
     const uint32_t code = 0;
-    if (send(&code, sizeof code, Phase::decide) == Step::failed) return step_ = Step::failed;
-    return step_ = Step::done;
+    return step_ = send(&code, sizeof code, Phase::confirmation);
+}
+
+Handshake::Step Handshake::on_confirmation() {
+    if (!read(&code_, sizeof code_)) return step_;
+    return code_ == confirmation ? Step::done
+                                 : fail(DTRAIN_ERR_CORRUPT, "the confirmation is not valid");
 }
 
 bool Handshake::read(void *into, size_t len) {
@@ -169,6 +182,7 @@ dtrain_status_t Handshake::fail_errno(int error) {
 
 const char *Handshake::timeout_reason() const {
     if (phase_ == Phase::connect) return "no answer within 3 s";
+    if (accepted()) return "the peer does not confirm the connection";
     if (!fd_) return text_of(Verdict::duplicate);
     return "the handshake took longer than 3 s";
 }

@@ -37,11 +37,13 @@ class Handshake : public Pollable {
     Fd take_fd() { return std::move(fd_); }
     tp::Guard take_guard() { return std::move(guard_); } // after Step::done
     Role role() const { return role_; }
-    const DeviceId &peer() const { return other_.from; } // after Step::authentic or done
+    const DeviceId &peer() const { return other_.from; }            // after Step::authentic or done
+    bool accepted() const { return phase_ == Phase::confirmation; } // responder: it told the peer
     bool connecting() const { return phase_ == Phase::connect; }
     // Responder: the peer's hello has arrived, and is one.
     bool introduced() const { return phase_ != Phase::hello; }
-    int64_t deadline_ns() const { return deadline_ns_; }
+    int64_t deadline_ns() const { return deadline_ns_; } // INT64_MAX: none
+    void wait_until(int64_t deadline_ns) { deadline_ns_ = deadline_ns; }
     // The error text when the deadline has passed.
     const char *timeout_reason() const;
     // Records a failure that happened outside; returns its status, and reason() its text.
@@ -63,7 +65,8 @@ class Handshake : public Pollable {
         reply_proof,
         proof,
         decide,
-        last_verdict
+        last_verdict,
+        confirmation
     };
 
     Step on_connected(const tp::Host &host);
@@ -72,6 +75,7 @@ class Handshake : public Pollable {
     Step on_reply();
     Step on_reply_proof(const tp::Host &host);
     Step on_proof();
+    Step on_confirmation();
     Step offer(const tp::Host &host);
     // false: not all has arrived (or step_ is `failed`). into: the same until it has.
     bool read(void *into, size_t len);

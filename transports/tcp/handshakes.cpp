@@ -15,6 +15,7 @@ namespace dtrain::tcp {
 Handshakes::~Handshakes() {
     while (Handshake *handshake = silent_.front()) forget(handshake);
     while (Handshake *handshake = spoken_.front()) forget(handshake);
+    while (Handshake *handshake = accepted_.front()) forget(handshake);
     while (Handshake *handshake = attempts_.front()) forget(handshake);
     while (Handshake *handshake = trials_.front()) forget(handshake);
 }
@@ -46,8 +47,13 @@ void Handshakes::connect(Connection *connection) {
 }
 
 Handshakes::List &Handshakes::list_of(const Handshake &handshake) {
+    if (handshake.accepted()) return accepted_;
     if (handshake.role() == Role::responder) return handshake.spoken ? spoken_ : silent_;
     return handshake.trial ? trials_ : attempts_;
+}
+
+bool Handshakes::is_guest(const Handshake &handshake) {
+    return handshake.accepted() && handshake.deadline_ns() != INT64_MAX;
 }
 
 void Handshakes::add(Handshake *handshake, uint32_t events) {
@@ -64,8 +70,9 @@ void Handshakes::add(Handshake *handshake, uint32_t events) {
 void Handshakes::forget(Handshake *handshake) {
     const bool stranger = handshake->role() == Role::responder;
     list_of(*handshake).remove(handshake);
+    guest_count_ -= is_guest(*handshake);
     if (stranger)
-        stranger_count_--;
+        stranger_count_ -= !handshake->accepted();
     else
         handshake->connection->handshake = nullptr;
     if (handshake->fd() >= 0) poller_.remove(handshake->fd(), handshake);
@@ -112,8 +119,7 @@ void Handshakes::on_handshake(Handshake *handshake) {
     const bool connecting = handshake->connecting();
     Handshake::Step step = handshake->step(host_);
     note_spoken(handshake);
-    if (step == Handshake::Step::authentic)
-        step = handshake->answer(owner_.admit(handshake->peer()));
+    if (step == Handshake::Step::authentic) step = answer(handshake);
     switch (step) {
     case Handshake::Step::authentic:
     case Handshake::Step::wait:
@@ -140,9 +146,27 @@ void Handshakes::on_handshake(Handshake *handshake) {
     }
 }
 
+Handshake::Step Handshakes::answer(Handshake *handshake) {
+    list_of(*handshake).remove(handshake);
+    const Handshake::Step step = handshake->answer(owner_.admit(handshake->peer()));
+    list_of(*handshake).push_back(handshake);
+    if (!handshake->accepted()) return step;
+    stranger_count_--;
+    const bool expected = owner_.is_expected(handshake->peer());
+    handshake->wait_until(expected ? INT64_MAX : host_.now_ns() + tp::guest_patience_ns);
+    guest_count_ += !expected;
+    make_way(handshake->peer());
+    if (guest_count_ <= tp::most_guests) return step;
+    Handshake *oldest = accepted_.front();
+    while (!is_guest(*oldest)) oldest = List::next(oldest);
+    give_up(oldest, DTRAIN_ERR_PEER, "too many unconfirmed connections at once");
+    return step;
+}
+
 void Handshakes::give_up(Handshake *handshake, dtrain_status_t status, const char *reason) {
     Connection *connection = handshake->connection;
-    const bool trial = handshake->trial;
+    const bool trial = handshake->trial, accepted = handshake->accepted();
+    const DeviceId peer = handshake->peer();
     forget(handshake);
     if (connection && trial) {
         const SocketAddress &socket = connection->targets.sockets[connection->target - 1];
@@ -153,7 +177,29 @@ void Handshakes::give_up(Handshake *handshake, dtrain_status_t status, const cha
         owner_.failed(connection, status, reason);
     } else {
         refusals_.ended(status, reason);
+        if (accepted) try_again(peer, reason);
     }
+}
+
+Handshake *Handshakes::attempt_at(const DeviceId &peer) const {
+    for (const List *list : {&attempts_, &trials_})
+        for (Handshake *one = list->front(); one; one = List::next(one))
+            if (one->connection->peer() == peer) return one;
+    return nullptr;
+}
+
+// The peer may count on its connection now, so that of this side must not be established.
+void Handshakes::make_way(const DeviceId &peer) {
+    Handshake *own = peer == own_ ? nullptr : attempt_at(peer);
+    if (!own || own->fd() < 0) return;
+    poller_.remove(own->fd(), own);
+    own->take_fd();
+}
+
+// The peer has not confirmed the connection for which this side made way.
+void Handshakes::try_again(const DeviceId &peer, const char *reason) {
+    Handshake *own = peer == own_ ? nullptr : attempt_at(peer);
+    if (own && own->fd() < 0) give_up(own, DTRAIN_ERR_PEER, reason);
 }
 
 void Handshakes::on_timer() {
@@ -164,13 +210,14 @@ void Handshakes::on_timer() {
     const int64_t now = host_.now_ns();
     int64_t next = INT64_MAX;
     // Not in the order of their deadlines: who is silent for long may speak at last.
-    for (Handshake *one = spoken_.front(), *after; one; one = after) {
-        after = List::next(one);
-        if (one->deadline_ns() <= now)
-            give_up(one, DTRAIN_ERR_PEER, one->timeout_reason());
-        else
-            next = std::min(next, one->deadline_ns());
-    }
+    for (List *list : {&spoken_, &accepted_})
+        for (Handshake *one = list->front(), *after; one; one = after) {
+            after = List::next(one);
+            if (one->deadline_ns() <= now)
+                give_up(one, DTRAIN_ERR_PEER, one->timeout_reason());
+            else
+                next = std::min(next, one->deadline_ns());
+        }
     for (List *list : {&silent_, &attempts_, &trials_}) {
         Handshake *oldest;
         while ((oldest = list->front()) && oldest->deadline_ns() <= now)

@@ -26,7 +26,8 @@ class Handshakes {
     void connect(Connection *connection);
     void forget(Handshake *handshake);
     bool idle() const {
-        return silent_.empty() && spoken_.empty() && attempts_.empty() && trials_.empty();
+        return silent_.empty() && spoken_.empty() && accepted_.empty() && attempts_.empty() &&
+               trials_.empty();
     }
     // The poller found an event for one of their descriptors.
     void dispatch(Pollable *who);
@@ -42,9 +43,14 @@ class Handshakes {
     void on_timer();
     void start_timer(int64_t ns);
     List &list_of(const Handshake &handshake);
+    static bool is_guest(const Handshake &handshake);
     void add(Handshake *handshake, uint32_t events);
     void note_spoken(Handshake *handshake);
     void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
+    Handshake *attempt_at(const DeviceId &peer) const;
+    Handshake::Step answer(Handshake *handshake);
+    void make_way(const DeviceId &peer);
+    void try_again(const DeviceId &peer, const char *reason);
 
     const tp::Host &host_;
     Poller &poller_;
@@ -54,10 +60,10 @@ class Handshakes {
     Acceptor acceptor_;
     Fd timer_;
     Pollable timer_key_{Pollable::Kind::timer};
-    // Incoming before and after their hello, outgoing, outgoing with other targets left; oldest
-    // first.
-    List silent_, spoken_, attempts_, trials_;
-    uint32_t stranger_count_ = 0;
+    // Incoming before and after their hello, and accepted; outgoing, outgoing with other targets
+    // left; oldest first.
+    List silent_, spoken_, accepted_, attempts_, trials_;
+    uint32_t stranger_count_ = 0, guest_count_ = 0; // guest: accepted, but not expected
     bool timer_running_ = false;
 };
 

@@ -60,7 +60,7 @@ void Wire::unlink(rdm::Link *gone) {
     std::unique_ptr<Link> link(static_cast<Link *>(gone));
     Way *way = link->way;
     way->links.remove(link.get());
-    if (!link->requests.empty()) fail(way, "the connection to the peer was given up");
+    if (!link->requests.empty()) fail(way, {.why = "the connection to the peer was given up"});
     if (way->failed) close(way);
     if (!link->requests.empty()) wait_for(*link);
     while (Request *request = link->requests.front()) abandon(request);
@@ -105,15 +105,20 @@ void Wire::close_unused() {
     }
 }
 
-void Wire::fail(Way *way, const char *why) {
+rdm::Fault Wire::fault(ucs_status_t status) {
+    return {.why = ucs_status_string(status),
+            .status = status == UCS_ERR_NO_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_PEER};
+}
+
+void Wire::fail(Way *way, const rdm::Fault &fault) {
     if (std::exchange(way->failed, true)) return;
-    for (Link *link = way->links.front(); link; link = way->links.next(link)) link->broken = why;
+    for (Link *link = way->links.front(); link; link = way->links.next(link)) link->broken = fault;
     broken_links_ = sweep_ = true;
 }
 
 void Wire::on_error(void *way, ucp_ep_h, ucs_status_t status) {
     auto *failed = static_cast<Way *>(way);
-    failed->wire->fail(failed, ucs_status_string(status));
+    failed->wire->fail(failed, fault(status));
 }
 
 // UCX completes the operations in progress, in ucp_worker_progress() at the latest.

@@ -47,7 +47,7 @@ rdm::Sent Wire::send(rdm::Link *to, const void *head, size_t len, rdm::Operation
     started(request, ucp_am_send_nbx(way->endpoint, packet_id, nullptr, 0, from.address, from.count,
                                      &param));
     const bool failed = request->status != UCS_OK, over = request->parts == 1;
-    if (failed) fail(way, ucs_status_string(request->status));
+    if (failed) fail(way, fault(request->status));
     if (over)
         release(request);
     else

@@ -79,8 +79,8 @@ class Requests {
 
 struct Link : rdm::Link {
     Way *way = nullptr;
-    const char *broken = nullptr; // the reason; the protocol does not know yet
-    Requests requests;            // those with an operation
+    rdm::Fault broken; // the protocol does not know yet
+    Requests requests; // those with an operation
     tp::Link<Link> link;
 };
 

@@ -59,7 +59,7 @@ void Wire::complete(Request *request) {
     const Request::Kind kind = request->kind;
     rdm::Operation *operation = request->operation;
     // The two sides disagree about it, although neither has reported an error.
-    if (!ok && operation && request->way) fail(request->way, ucs_status_string(request->status));
+    if (!ok && operation && request->way) fail(request->way, fault(request->status));
     release(request);
     if (operation) tell(kind, operation, ok);
 }
@@ -84,8 +84,8 @@ void Wire::settle() {
         broken_links_ = false;
         for (Way *way = ways_.front(); way; way = ways_.next(way))
             for (Link *link = way->links.front(); link; link = way->links.next(link))
-                if (const char *why = std::exchange(link->broken, nullptr))
-                    protocol_.on_broken(link, why);
+                if (const rdm::Fault broken = std::exchange(link->broken, {}); broken.why)
+                    protocol_.on_broken(link, broken);
     }
 }
 

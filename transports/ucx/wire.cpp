@@ -41,7 +41,7 @@ dtrain_status_t Wire::check(const tp::Host &host) {
         void on_announced(const uint8_t *, size_t, rdm::Remote *) override {}
         void on_sent(rdm::Operation *, bool) override {}
         void on_fetched(rdm::Operation *, bool) override {}
-        void on_broken(rdm::Link *, const char *) override {}
+        void on_broken(rdm::Link *, const rdm::Fault &) override {}
     } nobody;
     Settings settings;
     return Wire(host, nobody).open_context(settings);

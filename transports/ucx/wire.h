@@ -80,7 +80,8 @@ class Wire final : public rdm::Wire {
 
     // Ways and links (link.cpp).
     Way *way_to(const uint8_t *address, size_t len);
-    void fail(Way *way, const char *why);
+    static rdm::Fault fault(ucs_status_t status);
+    void fail(Way *way, const rdm::Fault &fault);
     void wait_for(const Link &link);
     void close(Way *way);
     void remove(Way *way);

@@ -41,7 +41,7 @@ Communicator::~Communicator() {
     session_->remove_group(ranks_.uid, &faults_);
     faults_.cancel("the communicator was destroyed");
     // The transports withdraw pending operations, if necessary by dropping the connection.
-    while (!faults_.is_idle()) agent_.work_or_yield();
+    agent_.wait_until([&] { return faults_.is_idle(); }, INT64_MAX);
     agent_.locked([&] {
         session_->mesh().purge(engine::make_tag(ranks_.tag_id, 0, engine::TagClass::collective, 0),
                                engine::group_mask);

@@ -210,7 +210,7 @@ std::vector<Bytes> fuzz::seeds() {
     const auto receive = [](Made &made, uint8_t tag, uint16_t length) {
         made.byte(uint8_t(Step::receive)).byte(uint8_t(2 * tag + 1)).put(length);
     };
-    for (uint8_t kind = 1; kind <= uint8_t(Kind::part) + 1; kind++)
+    for (uint8_t kind = 1; kind <= uint8_t(Kind::confirmation) + 1; kind++)
         for (const uint8_t can : {0, loud_close | breaks_off}) {
             Made made = begin(can);
             forge(made, kind, 1, 5, 8, kind == uint8_t(Kind::eager) ? 8 : 0);
