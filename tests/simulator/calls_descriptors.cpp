@@ -2,6 +2,7 @@
 // in its place, so that numbers are never used twice.
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptors.h"
+#include "files.h"
 #include "network.h"
 #include "real.h"
 #include "scheduler.h"
@@ -120,6 +121,7 @@ using namespace dtrain::simulator;
 
 INSTEAD int close(int fd) {
     const auto real = REAL(close);
+    note_closed_file(fd);
     if (const int object = object_of(fd)) {
         step("close");
         own_process().objects[fd] = 0;
@@ -139,6 +141,10 @@ INSTEAD ssize_t read(int fd, void *into, size_t length) {
 INSTEAD ssize_t write(int fd, const void *from, size_t length) {
     const auto real = REAL(write);
     const int object = object_of(fd);
+    if (is_on_disk(fd)) {
+        wait_for_disk("write");
+        if (disk_refuses()) return -1;
+    }
     if (object == 0) return real(fd, from, length);
     return transfer("write", object, POLLOUT, false,
                     [&] { return write_object(object_at(object), from, length); });

@@ -1,8 +1,9 @@
 // A rank of a job that only shrinks.
 // SPDX-License-Identifier: Apache-2.0
-#include "caller.h"
+#include "kept_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <numeric>
 #include <random>
@@ -26,6 +27,7 @@ class FixedRank : Caller {
             for (; step_ < plan.steps; step_++)
                 if (!one_step() && !go_on()) break;
         end();
+        if (plan.restarts) start_again();
     }
 
   private:
@@ -33,7 +35,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 11;
+    static constexpr size_t act_count = 13;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -47,17 +49,43 @@ class FixedRank : Caller {
     }
 
     bool join() {
+        members.resize(size_t(plan.ranks));
+        std::iota(members.begin(), members.end(), 0);
+        return join(plan.rendezvous, process);
+    }
+    bool join(const std::string &rendezvous, int rank) {
         context_ = make_context();
         if (context_ == nullptr) return false;
         dtrain_comm_params_t params;
         DTRAIN_INIT(&params);
-        params.size = plan.ranks;
-        params.rank = process;
-        members.resize(size_t(plan.ranks));
-        std::iota(members.begin(), members.end(), 0);
+        params.size = size();
+        params.rank = rank;
         begin();
-        return check(dtrain_comm_create(context_, plan.rendezvous.c_str(), &params, &comm_), "join",
+        return check(dtrain_comm_create(context_, rendezvous.c_str(), &params, &comm_), "join",
                      plan.join_timeout);
+    }
+
+    // Once the first job is over for everybody, a second one has what was saved.
+    void start_again() {
+        world->ended_first_job |= 1u << process;
+        while (world->second_job == 0) {
+            uint32_t left = 0, missing = 0;
+            for (int i = 0; i < plan.ranks; i++)
+                if (world->processes[i].state != Process::State::killed)
+                    (world->ended_first_job >> i & 1 ? left : missing) |= 1u << i;
+            if (missing == 0)
+                world->second_job = left;
+            else
+                sleep_until(world->clock + 5 * ms);
+        }
+        members.clear();
+        for (int i = 0; i < plan.ranks; i++)
+            if (world->second_job >> i & 1) members.push_back(i);
+        const int rank = std::popcount(world->second_job & ((1u << process) - 1));
+        if (join("tcp://10.0.0." + std::to_string(members[0] + 1) + ":7001", rank) &&
+            kept_.make(comm_))
+            kept_.restore(0);
+        end();
     }
 
     bool one_step() {
@@ -194,6 +222,14 @@ class FixedRank : Caller {
                                          &table_),
                      "creating a table", 2 * plan.op_timeout);
     }
+    bool save(size_t, int chief) {
+        if (has_shrunk_) return true;
+        return (kept_.is_made() || kept_.make(comm_)) && kept_.save(chief);
+    }
+    bool restore(size_t, int chief) {
+        if (has_shrunk_) return true;
+        return (kept_.is_made() || kept_.make(comm_)) && kept_.restore(chief);
+    }
     // A pull waits for the clocks of other workers: BSP for all, SSP for those of two clocks ago.
     bool clocks(size_t, int other) {
         constexpr uint32_t staleness = 2;
@@ -314,17 +350,19 @@ class FixedRank : Caller {
     void leave_communicator() {
         if (table_ != nullptr) dtrain_table_destroy(table_);
         if (clocked_ != nullptr) dtrain_table_destroy(clocked_);
+        kept_.destroy();
         if (comm_ != nullptr) dtrain_comm_destroy(comm_);
         table_ = clocked_ = nullptr;
         comm_ = nullptr;
     }
     // Each table may wait for the last requests of the others.
     void end() {
-        const int tables = (table_ != nullptr) + (clocked_ != nullptr);
+        const int tables = (table_ != nullptr) + (clocked_ != nullptr) + kept_.is_made();
         begin();
         leave_communicator();
         if (context_ != nullptr)
             check(dtrain_context_destroy(context_), "leaving", (1 + tables) * plan.op_timeout);
+        context_ = nullptr;
     }
 
     std::mt19937_64 random_; // gives the same numbers on all ranks
@@ -337,6 +375,7 @@ class FixedRank : Caller {
     int clock_ = 0;
     bool is_bsp_ = false;
     double pushed_ = 0; // to each element of the table
+    KeptTable kept_{*this};
 };
 
 constexpr FixedRank::Act FixedRank::acts[act_count] = {
@@ -345,7 +384,8 @@ constexpr FixedRank::Act FixedRank::acts[act_count] = {
     {"allgather", &FixedRank::allgather}, {"alltoall", &FixedRank::alltoall},
     {"messages", &FixedRank::messages},   {"table", &FixedRank::table},
     {"gradients", &FixedRank::gradients}, {"split", &FixedRank::split},
-    {"clocks", &FixedRank::clocks},
+    {"clocks", &FixedRank::clocks},       {"save", &FixedRank::save},
+    {"restore", &FixedRank::restore},
 };
 
 } // namespace

@@ -15,6 +15,7 @@ struct Plan {
 
     enum class Kind { fixed, elastic } kind = Kind::fixed;
     int ranks, steps;
+    bool restarts = false;       // whoever is left starts a second job, from the checkpoints
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs
     std::string rendezvous = "tcp://10.0.0.1:7000";
@@ -33,6 +34,7 @@ struct Plan {
     bool may_fail() const;
     bool is_suspect(int process) const;
     int suspects() const;
+    bool fills_disks() const;
     int64_t stopped(int process) const; // for how long in all
 
   private:

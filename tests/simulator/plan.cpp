@@ -14,9 +14,15 @@ constexpr int64_t sent_again = 300 * ms;
 
 constexpr int64_t begin = 1'000 * second;
 
-// Whether it may make a call fail at all.
+// Whether it may make a call fail that needs the one whom it has hit.
 bool harms(const Fault &fault) {
-    return fault.kind != Fault::Kind::slow && fault.kind != Fault::Kind::jump;
+    switch (fault.kind) {
+    case Fault::Kind::slow:
+    case Fault::Kind::jump:
+    case Fault::Kind::full_disk:
+    case Fault::Kind::slow_disk: return false;
+    default: return true;
+    }
 }
 
 } // namespace
@@ -49,6 +55,7 @@ Plan::Plan(uint64_t seed) {
         for (int i = 0; i < newcomers; i++) starts.push_back(begin + below(3'000) * ms);
     }
     for (int64_t i = below(3); i > 0; i--) add_fault(random());
+    restarts = kind == Kind::fixed && below(3) == 0;
 }
 
 void Plan::add_fault(uint64_t random) {
@@ -69,6 +76,11 @@ void Plan::add_fault(uint64_t random) {
     if (fault.kind == Fault::Kind::jump)
         fault.lasts = int64_t(each() % 7'200) * second - 3'600 * second;
     if (fault.kind == Fault::Kind::starve) fault.share = 1 << each() % 8;
+    if (fault.kind == Fault::Kind::full_disk) {
+        fault.share = 1 << each() % 3;
+        fault.at = begin + int64_t(each() % 16) * ms; // while there is something to save
+    }
+    if (fault.kind == Fault::Kind::slow_disk) fault.lasts = int64_t(each() % 50) * ms;
     if (fault.kind == Fault::Kind::cut && each() % 4 == 0) fault.lasts = 1'000 * second;
     faults.push_back(fault);
 }
@@ -78,9 +90,15 @@ bool Plan::may_fail() const {
         switch (fault.kind) {
         case Fault::Kind::stop:
         case Fault::Kind::cut: return fault.lasts + sent_again >= std::min(silence, op_timeout) / 2;
+        case Fault::Kind::full_disk: return true;
         default: return harms(fault);
         }
     });
+}
+
+bool Plan::fills_disks() const {
+    return std::ranges::any_of(
+        faults, [](const Fault &fault) { return fault.kind == Fault::Kind::full_disk; });
 }
 
 bool Plan::is_suspect(int process) const {
@@ -104,11 +122,13 @@ int64_t Plan::stopped(int process) const {
 }
 
 std::string Plan::text() const {
-    static constexpr const char *names[] = {"killed",         "stopped", "cut off from",
-                                            "without power",  "slow to", "told another time of day",
-                                            "short of memory"};
+    static constexpr const char *names[] = {
+        "killed",          "stopped",        "cut off from",
+        "without power",   "slow to",        "told another time of day",
+        "short of memory", "on a full disk", "on a slow disk"};
     std::string out = std::to_string(ranks) + " ranks, " + std::to_string(steps) + " steps";
     for (auto &[key, value] : options) out += ", " + key + "=" + value;
+    if (restarts) out += ", and a second job";
     if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";
     for (const Fault &fault : faults) {
         char line[128];

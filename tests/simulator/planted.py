@@ -42,6 +42,9 @@ PLANTS = {
     "a rank without memory blames others": (
         "lib/engine/mesh.cpp", "mesh.tell(rail, is_own_lack(event.status) ? event.status : DTRAIN_ERR_PEER,",
         "mesh.tell(rail, DTRAIN_ERR_PEER,", "blames"),
+    "the newest checkpoint is removed": (
+        "lib/ps/checkpoint/lineage.cpp", "if (i >= keep && !last) old.push_back", "if (i < keep) old.push_back",
+        "is the newest"),
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
         "its timeout is|has not ended"),

@@ -120,6 +120,11 @@ void happen(Fault &fault) {
         process.starves_until = world->clock + fault.lasts;
         process.starves_each = uint32_t(fault.share);
         return;
+    case Fault::Kind::full_disk:
+        process.full_until = world->clock + fault.lasts;
+        process.full_each = uint32_t(fault.share);
+        return;
+    case Fault::Kind::slow_disk: process.disk_delay = fault.lasts; return;
     case Fault::Kind::count: return;
     }
 }

@@ -30,6 +30,7 @@ uint64_t number(const char *name, uint64_t usual) {
 Outcome live_by(uint64_t seed, uint32_t masked_faults = 0) {
     TemporaryFolder folder;
     Plan plan(seed);
+    plan.options.emplace_back("checkpoint.directory", folder.name);
     if (plan.kind == Plan::Kind::elastic) plan.rendezvous = "file://" + folder.file("job");
     return live(
         seed, plan.processes(), [&](World &w) { set_up(w, plan, masked_faults); },

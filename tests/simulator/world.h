@@ -46,6 +46,9 @@ struct Process {
     int64_t starts_at = 0, stopped_until = 0;
     int64_t starves_until = 0;
     uint32_t starves_each = 1;              // one in so many allocations fails until then
+    int64_t full_until = 0, disk_delay = 0; // its disk; each write and sync takes so long
+    uint32_t full_each = 1;                 // one in so many writes fails while it is full
+    bool files[most_descriptors] = {};      // on its disk, and being written
     int64_t ahead = 0;                      // its time of day, of that when the world began
     int16_t objects[most_descriptors] = {}; // the number of a descriptor's object; 0: none
     const char *last_call = "";             // a literal, which all processes have at the same place
@@ -103,10 +106,21 @@ struct Object {
 };
 
 struct Fault {
-    enum class Kind : uint8_t { kill, stop, cut, power_off, slow, jump, starve, count } kind = {};
+    enum class Kind : uint8_t {
+        kill,
+        stop,
+        cut,
+        power_off,
+        slow,
+        jump,
+        starve,
+        full_disk,
+        slow_disk,
+        count
+    } kind = {};
     int64_t at = 0, lasts = 0;
     int who = 0, whom = 0; // a process, two hosts
-    int share = 1;         // of allocations that fail: one in so many
+    int share = 1;         // of allocations or writes that fail: one in so many
     bool done = false, masked = false;
 };
 
@@ -142,6 +156,9 @@ struct World {
     uint64_t ended[64] = {};       // calls, by their status
     uint64_t board[8] = {};        // what the job's processes tell each other
     uint64_t members_of[256] = {}; // of an elastic job's generations: a bit for each process
+    double kept[64] = {};          // values of a table, by checkpoint
+    uint64_t acknowledged = 0;     // the last checkpoint that was saved
+    uint32_t ended_first_job = 0, second_job = 0; // processes
     bool failed = false;
     char verdict[4096] = {};
     alignas(4096) unsigned char rings[most_pipes][ring_bytes];
