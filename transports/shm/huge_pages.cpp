@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -67,6 +68,7 @@ void collapse(std::byte *data, uint64_t size, tp::Fd &&program) {
     const auto its = std::make_shared<Collapse>();
     its->program = std::move(program);
     const auto run = [its, data, size] {
+        pthread_setname_np(pthread_self(), "dtrain-pages");
         const auto begun = std::chrono::steady_clock::now();
         wait_for_cores(its->program);
         if (std::chrono::steady_clock::now() - begun < patience) madvise(data, size, MADV_COLLAPSE);

@@ -151,20 +151,21 @@ WindowOperation::Step WindowBulk::work() {
     return finish();
 }
 
-bool WindowBulk::some_owner_has_given_up() const {
-    // What this rank has read, it has read before it looks here. (Thread sanitizers do not know
-    // atomic_thread_fence().)
+template <class Counts> bool WindowBulk::has_lost_one_that(Counts &&counts) const {
+    // What this rank has read, or an accelerator for it, was read before it looks here. (Thread
+    // sanitizers do not know atomic_thread_fence().)
     __sync_synchronize();
     for (uint32_t q = 0; q < ranks_; q++)
-        if (touches(rank_, q) && has_given_up(q)) return true;
+        if (counts(q) && has_given_up(q)) return true;
     return false;
 }
 
+bool WindowBulk::some_owner_has_given_up() const {
+    return has_lost_one_that([this](uint32_t q) { return touches(rank_, q); });
+}
+
 bool WindowBulk::some_rank_has_given_up() const {
-    __sync_synchronize(); // after what the accelerator has done, as above
-    for (uint32_t q = 0; q < ranks_; q++)
-        if (q != rank_ && has_given_up(q)) return true;
-    return false;
+    return has_lost_one_that([this](uint32_t q) { return q != rank_; });
 }
 
 // Waits for all ranks, because the caller may overwrite its buffers only when no rank touches them.

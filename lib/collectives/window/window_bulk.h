@@ -125,6 +125,7 @@ class WindowBulk : public WindowOperation {
     Step gather();
     Step map();
     Step work();
+    template <class Counts> bool has_lost_one_that(Counts &&counts) const;
     bool some_owner_has_given_up() const;
     bool some_rank_has_given_up() const;
     Step finish();
