@@ -2,7 +2,8 @@
 """What an all-reduce costs as an op of TensorFlow, and whose share that is: next to it TensorFlow's cheapest op, an op of
 dtrain that does nothing, and the same calls of the library without TensorFlow. Minima and medians of many short rounds, as
 other programs disturb long ones.
-usage: dtrain-run -n RANKS -- tensorflow_ops.py [ROUNDS]; `./dev bench-tf` runs it
+usage: dtrain-run -n RANKS -- tensorflow_ops.py [ROUNDS [THREADS]]; `./dev bench-tf` runs it with 2 threads of TensorFlow's
+for each rank, and with 1
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,10 +18,11 @@ import dtrain.tensorflow as dt
 from dtrain.tensorflow._library import name_of, ops
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+THREADS = int(sys.argv[2]) if len(sys.argv) > 2 else 2  #: that run ops
 COUNT = 50  #: ops of a round
 SIZES = {"64 B": 16, "1 MiB": 1 << 18}
 
-tf.config.threading.set_inter_op_parallelism_threads(2)
+tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 tf.config.threading.set_intra_op_parallelism_threads(1)
 world = dt.init()
 
@@ -101,7 +103,7 @@ def main():
             times[name].append((time.perf_counter() - begun) / COUNT * 1e6)
     world.barrier()
     if world.rank == 0:
-        print(f"{world.size} ranks, {ROUNDS} rounds of {COUNT}\n\n| us for each | minimum | median |\n|---|---:|---:|")
+        print(f"{world.size} ranks, {THREADS} threads each, {ROUNDS} rounds of {COUNT}\n\n| us for each | minimum | median |\n|---|---:|---:|")
         for name, found in times.items():
             print(f"| {name} | {min(found):.1f} | {statistics.median(found):.1f} |", flush=True)
 
