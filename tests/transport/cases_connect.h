@@ -48,7 +48,8 @@ inline void both_sides_connect_at_once(void **) {
 // As if it had taken too long: the other side did not run for a while. Whatever that one has said
 // and heard so far, it loses no peer, and connects.
 inline void an_attempt_that_is_given_up_harms_nobody(void **) {
-    constexpr uint32_t longest = 10; // steps until it is given up
+    constexpr uint32_t longest = 10;          // steps until it is given up
+    constexpr int64_t patience = 300'000'000; // until the other side's attempt is given up, too
     for (uint32_t order = 0; order < 1u << longest; order += 13) {
         Node a, b;
         a.expect(b);
@@ -58,12 +59,16 @@ inline void an_attempt_that_is_given_up_harms_nobody(void **) {
         for (uint32_t step = 0; step < order % (longest + 1); step++)
             (order >> step & 1 ? a : b).progress();
         a.disconnect(to_b);
+        uint64_t attempt = 2;
+        int64_t begin = now_ns();
         const auto is_connected = [&] {
             dtrain_tp_done_t done;
-            if (!b.take(DTRAIN_TP_CONNECT, 2, &done)) return false;
-            if (done.status == DTRAIN_OK) return true;
+            const bool over = b.take(DTRAIN_TP_CONNECT, attempt, &done);
+            if (over && done.status == DTRAIN_OK) return true;
+            if (!over && now_ns() - begin < patience) return false;
             b.disconnect(to_a); // and tried again, as the core does
-            to_a = b.start_connect(a.address(), 2);
+            to_a = b.start_connect(a.address(), ++attempt);
+            begin = now_ns();
             return false;
         };
         assert_true(drive({&a, &b}, is_connected));
