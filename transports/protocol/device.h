@@ -81,8 +81,9 @@ class DeviceBase : protected HandshakeOwner<Connection, Route> {
         if (!connection) {
             connection = add(peer);
             if (!connection) return nullptr;
-            if (Connection *guest = connections_.receive(connection, host().now_ns()))
-                lose(guest, DTRAIN_ERR_PEER);
+            Connection *guest = connections_.receive(connection, host().now_ns());
+            if (guest && guest != connection) lose(guest, DTRAIN_ERR_PEER);
+            return connection;
         }
         if (connection->handshake) self().forget(connection->handshake);
         return connection;

@@ -185,7 +185,7 @@ void Device::drain() {
         while (c && !c->may_hear()) c = connections_.next(c);
         return !c && wire_->quiet();
     };
-    const int64_t end = host().now_ns() + drain_ms * 1'000'000;
+    const int64_t end = host().now_ns() + int64_t{drain_ms} * 1'000'000;
     while (!is_over() && host().now_ns() < end) wire_->progress();
 }
 
