@@ -70,7 +70,8 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
     const int here = rank >= 0 && rank < int(members.size()) ? members[size_t(rank)] : nobody;
     const auto explains = [&](int other) {
         return other >= 0 && other < plan.ranks &&
-               (plan.is_suspect(other) || world->processes[other].state == Process::State::left);
+               (plan.is_suspect(other) || (world->leavers >> other & 1) != 0 ||
+                world->processes[other].state == Process::State::left);
     };
     if (!explains(here) && !explains(rank)) // a group's texts have the numbers of the job
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,

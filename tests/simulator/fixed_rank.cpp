@@ -81,6 +81,7 @@ class FixedRank : Caller {
         members.clear();
         for (int i = 0; i < plan.ranks; i++)
             if (world->second_job >> i & 1) members.push_back(i);
+        world->leavers &= ~(1u << process);
         const int rank = std::popcount(world->second_job & ((1u << process) - 1));
         if (join("tcp://10.0.0." + std::to_string(members[0] + 1) + ":7001", rank) &&
             kept_.make(comm_))
@@ -358,6 +359,7 @@ class FixedRank : Caller {
     // Each table may wait for the last requests of the others.
     void end() {
         const int tables = (table_ != nullptr) + (clocked_ != nullptr) + kept_.is_made();
+        world->leavers |= 1u << process;
         begin();
         leave_communicator();
         if (context_ != nullptr)

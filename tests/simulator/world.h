@@ -158,6 +158,7 @@ struct World {
     uint64_t members_of[256] = {}; // of an elastic job's generations: a bit for each process
     double kept[64] = {};          // values of a table, by checkpoint
     uint64_t acknowledged = 0;     // the last checkpoint that was saved
+    uint32_t leavers = 0;          // processes that leave their job, perhaps for another one
     uint32_t ended_first_job = 0, second_job = 0; // processes
     bool failed = false;
     char verdict[4096] = {};
