@@ -103,7 +103,8 @@ def main():
             times[name].append((time.perf_counter() - begun) / COUNT * 1e6)
     world.barrier()
     if world.rank == 0:
-        print(f"{world.size} ranks, {THREADS} threads each, {ROUNDS} rounds of {COUNT}\n\n| us for each | minimum | median |\n|---|---:|---:|")
+        print(f"{world.size} ranks, {THREADS} threads each, {ROUNDS} rounds of {COUNT}\n")
+        print("| us for each | minimum | median |\n|---|---:|---:|")
         for name, found in times.items():
             print(f"| {name} | {min(found):.1f} | {statistics.median(found):.1f} |", flush=True)
 

@@ -5,7 +5,8 @@
 
 namespace dtrain {
 
-// The shortest such text, as std::to_chars() writes it. That one brings tables of 100 KiB along.
+// The shortest such text, as std::to_chars() writes it. Without that one the library is 160 KB
+// smaller.
 std::string decimal_text(double number);
 
 } // namespace dtrain

@@ -75,8 +75,7 @@ int64_t KeptTable::restore_here() {
                   static_cast<unsigned long long>(step), last_error().c_str());
     if (!check(status, "restoring")) return -1;
     if (step >= std::size(world->kept))
-        fail_life("checkpoint %llu was never saved", //
-                  static_cast<unsigned long long>(step));
+        fail_life("checkpoint %llu was never saved", static_cast<unsigned long long>(step));
     return int64_t(step);
 }
 

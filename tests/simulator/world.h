@@ -159,7 +159,8 @@ struct World {
     double kept[64] = {};          // values of a table, by checkpoint
     uint64_t acknowledged = 0;     // the last checkpoint that was saved
     uint32_t leavers = 0;          // processes that leave their job, perhaps for another one
-    uint32_t ended_first_job = 0, second_job = 0; // processes
+    uint32_t ended_first_job = 0;  // processes whose first job is over
+    uint32_t second_job = 0;       // its processes, once it may begin
     bool failed = false;
     char verdict[4096] = {};
     alignas(4096) unsigned char rings[most_pipes][ring_bytes];

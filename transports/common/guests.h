@@ -15,10 +15,10 @@
 
 namespace dtrain::tp {
 
-// Connection must have the member `guest_link` and `int64_t guest_until_ns = 0`.
 inline constexpr uint32_t most_guests = 256;
 inline constexpr int64_t guest_patience_ns = 15'000'000'000;
 
+// Connection must have the member `guest_link` and `int64_t guest_until_ns = 0`.
 template <class Connection> class Guests {
   public:
     Guests() = default;

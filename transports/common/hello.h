@@ -9,7 +9,8 @@
 //
 // Until the confirmation, a responder does not count on the connection: the initiator may have
 // given it up long ago if the responder was slow to answer. A responder that has accepted waits for
-// it without a deadline, because the initiator counts on the connection once it has confirmed.
+// it without a deadline if the core knows the initiator, which counts on the connection once it has
+// confirmed, however long it is stopped before.
 //
 // A proof is the HMAC of transport, role and both hellos under the job's secret. It covers both
 // fresh nonces, and a proof of one role cannot be used for the other. Without a secret proofs are

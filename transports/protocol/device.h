@@ -78,6 +78,10 @@ class DeviceBase : protected HandshakeOwner<Connection, Route> {
     }
     // The connection on which a handshake has succeeded, made if there is none. nullptr: no memory.
     Connection *accept(Connection *connection, const DeviceId &peer) {
+        if (connection && connection->up()) { // the peer has lost it, and connects again
+            lose(connection, DTRAIN_ERR_PEER);
+            connection = nullptr;
+        }
         if (!connection) {
             connection = add(peer);
             if (!connection) return nullptr;

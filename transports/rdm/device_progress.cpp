@@ -161,10 +161,6 @@ Verdict Device::admit(const DeviceId &peer) {
 
 void Device::joined(Connection *connection, const DeviceId &peer, Route route) {
     if (!connection) connection = connections_.find(peer);
-    if (connection && connection->up()) { // the peer has lost it, and connects again
-        lose(connection, DTRAIN_ERR_PEER);
-        connection = nullptr;
-    }
     connection = accept(connection, peer);
     if (!connection)
         return Handshakes::close_channel(shared_, std::move(route.channel)); // no memory

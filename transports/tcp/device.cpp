@@ -243,10 +243,6 @@ Verdict Device::admit(const DeviceId &peer) {
 
 void Device::joined(Connection *connection, const DeviceId &peer, Route route) {
     if (!connection && peer != own_.id) connection = connections_.find(peer);
-    if (connection && connection->up()) { // the peer has lost it, and connects again
-        lose(connection, DTRAIN_ERR_PEER);
-        connection = nullptr;
-    }
     connection = accept(connection, peer);
     if (!connection) return; // no memory: the peer sees the socket close
     tune(host(), route.fd.get(), congestion_);

@@ -151,21 +151,21 @@ WindowOperation::Step WindowBulk::work() {
     return finish();
 }
 
-template <class Counts> bool WindowBulk::has_lost_one_that(Counts &&counts) const {
+template <class Matters> bool WindowBulk::any_has_given_up(Matters &&matters) const {
     // What this rank has read, or an accelerator for it, was read before it looks here. (Thread
     // sanitizers do not know atomic_thread_fence().)
     __sync_synchronize();
     for (uint32_t q = 0; q < ranks_; q++)
-        if (counts(q) && has_given_up(q)) return true;
+        if (matters(q) && has_given_up(q)) return true;
     return false;
 }
 
 bool WindowBulk::some_owner_has_given_up() const {
-    return has_lost_one_that([this](uint32_t q) { return touches(rank_, q); });
+    return any_has_given_up([this](uint32_t q) { return touches(rank_, q); });
 }
 
 bool WindowBulk::some_rank_has_given_up() const {
-    return has_lost_one_that([this](uint32_t q) { return q != rank_; });
+    return any_has_given_up([this](uint32_t q) { return q != rank_; });
 }
 
 // Waits for all ranks, because the caller may overwrite its buffers only when no rank touches them.

@@ -125,7 +125,7 @@ class WindowBulk : public WindowOperation {
     Step gather();
     Step map();
     Step work();
-    template <class Counts> bool has_lost_one_that(Counts &&counts) const;
+    template <class Matters> bool any_has_given_up(Matters &&matters) const;
     bool some_owner_has_given_up() const;
     bool some_rank_has_given_up() const;
     Step finish();

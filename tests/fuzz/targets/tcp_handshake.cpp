@@ -120,7 +120,7 @@ std::vector<Bytes> fuzz::seeds() {
     std::vector<Bytes> out;
     for (const uint8_t flags : {0, 1, 2, 4, 5, 8, 12, 16, 20})
         out.push_back(Made().byte(flags).byte(7));
-    for (const size_t round : {0, 1, 2, 3}) { // where it ends
+    for (const size_t round : {0, 1, 2, 3, 4}) { // where it ends
         Bytes ends(500);
         ends[0] = closes;
         for (size_t i = 0, at = 1; i < round; i++) {
