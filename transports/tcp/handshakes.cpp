@@ -152,6 +152,7 @@ Handshake::Step Handshakes::answer(Handshake *handshake) {
     list_of(*handshake).push_back(handshake);
     if (!handshake->accepted()) return step;
     stranger_count_--;
+    notice_loss(handshake->fd()); // it may have no deadline
     const bool expected = owner_.is_expected(handshake->peer());
     handshake->wait_until(expected ? INT64_MAX : host_.now_ns() + tp::guest_patience_ns);
     guest_count_ += !expected;

@@ -54,14 +54,17 @@ int start_connect(const SocketAddress &peer, tp::Fd *fd_p) {
     return 0;
 }
 
-void tune(const tp::Host &host, int fd, const char *congestion) {
-    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+void notice_loss(int fd) {
     set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     set(fd, IPPROTO_TCP, TCP_KEEPIDLE, keep_idle_s);
     set(fd, IPPROTO_TCP, TCP_KEEPINTVL, keep_interval_s);
     set(fd, IPPROTO_TCP, TCP_KEEPCNT, keep_probes);
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+}
 
+void tune(const tp::Host &host, int fd, const char *congestion) {
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    notice_loss(fd);
     // BBR paces even loopback, where it reaches only half the bandwidth of reno.
     if (!strcmp(congestion, "auto")) {
         char current[16] = "";

@@ -11,6 +11,8 @@ dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, tp::Fd *f
 // Starts connecting; the socket becomes writable when it has ended. < 0: -errno, on immediate
 // failure.
 int start_connect(const SocketAddress &peer, tp::Fd *fd_p);
+// Makes the socket fail when the peer's host has been silent for long.
+void notice_loss(int fd);
 // Sets the options of every connection; `congestion` as in the option tcp.congestion.
 void tune(const tp::Host &host, int fd, const char *congestion);
 
