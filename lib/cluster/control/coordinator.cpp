@@ -21,7 +21,8 @@ Coordinator::Coordinator(const Settings &settings, int64_t now)
     links_[local_link] = {state_.coordinator, "", "", false};
 }
 
-Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, int64_t now)
+Coordinator::Coordinator(const Settings &settings, Membership state, bool dead,
+                         const Absence &absence, int64_t now)
     : Coordinator(settings, now) {
     bool clean = state.gone.at(state.coordinator).left;
     phase_ = Phase::failing_over;
@@ -30,7 +31,7 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, 
     state_.coordinator = settings.identity.member();
     pace_ = Pace::of(settings, state_.peers);
     watch_.set(pace_);
-    failover_.emplace(state_, pace_, clean, dead, now);
+    failover_.emplace(state_, pace_, clean, dead, absence, now);
 }
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {

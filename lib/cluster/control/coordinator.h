@@ -31,8 +31,9 @@ class Coordinator {
   public:
     Coordinator(const Settings &settings, int64_t now); // of a new job
     // Successor of state.coordinator, which is in state.gone. dead: the old coordinator's process
-    // is known to have ended.
-    Coordinator(const Settings &settings, Membership state, bool dead, int64_t now);
+    // is known to have ended. absence: of this process, so far.
+    Coordinator(const Settings &settings, Membership state, bool dead, const Absence &absence,
+                int64_t now);
 
     void accepted(const Accepted &event, int64_t now, Actions &actions);
     void received(Link link, const wire::Message &message, int64_t now, Actions &actions);

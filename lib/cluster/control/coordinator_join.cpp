@@ -161,8 +161,9 @@ void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions)
     int32_t member = call->second;
     calls_out_.erase(call);
     if (phase_ != Phase::failing_over || !refused || !failover_->missing().contains(member)) return;
-    failover_->ended(member);
-    remove(failover_->clean() ? state_.left(member, reforms_.decided())
+    const bool moved = reforms_.decided();
+    failover_->ended(member, now, moved);
+    remove(failover_->clean() ? state_.left(member, moved)
                               : state_.lost(member, "its process has ended", false),
            actions);
     collect(now, actions);
@@ -172,8 +173,8 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     if (!failover_->goes_on())
         return end(DTRAIN_ERR_FENCED,
                    text("isolated: too few members can reach each other after the loss of a "
-                        "coordinator (%zu may have gone on without them)",
-                        failover_->others()),
+                        "coordinator (%zu may have gone on without them%s)",
+                        failover_->others(), failover_->absence(now).c_str()),
                    actions);
     std::set<int32_t> missing = failover_->missing();
     failover_.reset();

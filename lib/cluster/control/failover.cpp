@@ -6,9 +6,10 @@
 
 namespace dtrain::cluster {
 
-Failover::Failover(const Membership &state, const Pace &pace, bool clean, bool dead, int64_t now)
-    : call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)), until_(now + pace.timeout),
-      clean_(clean), silent_(!clean && !dead) {
+Failover::Failover(const Membership &state, const Pace &pace, bool clean, bool dead,
+                   const Absence &absence, int64_t now)
+    : pace_(pace), absence_(absence), call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)),
+      until_(now + pace.timeout), clean_(clean), silent_(!clean && !dead) {
     for (int32_t m = 0; m < state.size(); m++)
         if (state.alive(m)) missing_.insert(m);
     // What this member has found since nobody told it any more.
@@ -31,16 +32,30 @@ std::vector<int32_t> Failover::to_call(int64_t now) {
     return {missing_.begin(), missing_.end()};
 }
 
-void Failover::ended(int32_t member) {
-    if (missing_.contains(member)) ended_++;
+void Failover::ended(int32_t member, int64_t now, bool moved) {
+    if (missing_.contains(member)) {
+        ended_++;
+        if (!moved) absence_.found_ended(now, pace_);
+    }
     went(member);
 }
 
-size_t Failover::others() const { return missing_.size() + (silent_ ? ended_ + 1 : 0); }
+size_t Failover::others() const {
+    return missing_.size() + (silent_ ? ended_ + 1 : absence_.ended_late());
+}
 
 // Of two members, each goes on when they lose each other.
 bool Failover::goes_on() const {
-    return came_.size() > others() || (missing_.empty() && ended_ == 0);
+    return came_.size() > others() ||
+           (missing_.empty() && ended_ == 0 && absence_.ended_late() == 0);
+}
+
+std::string Failover::absence(int64_t now) const {
+    if (absence_.ended_late() == 0) return "";
+    return text("; this process did not run, or had no coordinator, for %lld ms; option "
+                "heartbeat.timeout: %lld ms",
+                static_cast<long long>(absence_.ns(now) / ms),
+                static_cast<long long>(pace_.timeout / ms));
 }
 
 } // namespace dtrain::cluster

@@ -57,6 +57,10 @@ void MemberProtocol::start(int64_t now, Actions &actions) {
     dial(first(), "", now, actions);
 }
 
+void MemberProtocol::ran(int64_t now) {
+    absence_.ran(now, pace_, phase_ == Phase::joining || phase_ == Phase::running);
+}
+
 // Whether another process may come to the rendezvous: the coordinator of an elastic job that runs.
 // The place of the next generation is one process's alone.
 bool MemberProtocol::others_may_come() const {
@@ -283,7 +287,8 @@ int64_t MemberProtocol::next_deadline() const {
     switch (phase_) {
     case Phase::connecting: return std::min({retry_at_, next_line_, settings_.join_deadline});
     case Phase::joining:
-        return std::min(beat_at_, settings_.join_deadline + std::min(join_grace, room));
+        return std::min({beat_at_, absence_.next_run(pace_),
+                         settings_.join_deadline + std::min(join_grace, room)});
     case Phase::running: return watch_.next_deadline();
     case Phase::seeking: return std::min({seek_at_, candidate_until_, seek_until_});
     case Phase::idle:

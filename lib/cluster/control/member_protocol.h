@@ -6,6 +6,7 @@
 // is gone; one that cannot be reached is passed over. All of this is bounded in time; a member that
 // finds no coordinator is fenced.
 #pragma once
+#include "cluster/control/absence.h"
 #include "cluster/control/membership.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/protocol.h"
@@ -22,6 +23,7 @@ class MemberProtocol {
     explicit MemberProtocol(const Settings &settings);
 
     void start(int64_t now, Actions &actions);
+    void ran(int64_t now); // before each event
     void dialled(const Dialled &event, int64_t now, Actions &actions);
     void dial_failed(const DialFailed &event, int64_t now, Actions &actions);
     void received(wire::Message message, int64_t now, Actions &actions);
@@ -41,9 +43,9 @@ class MemberProtocol {
 
     bool owns(Link link) const { return link == link_ && link_ != 0; }
     bool joined() const { return phase_ == Phase::running || phase_ == Phase::seeking; }
-    bool coordinator_dead() const {
-        return dead_;
-    } // while seeking: its process is known to be gone
+    // While seeking: whether the coordinator's process is known to be gone.
+    bool coordinator_dead() const { return dead_; }
+    const Absence &absence() const { return absence_; }
     // Whether the workers have formed the next generation of this job.
     bool has_moved() const;
     const Membership &membership() const { return state_; }
@@ -86,6 +88,7 @@ class MemberProtocol {
     bool admitted_ = false;
     Pace pace_;
     Watch watch_;
+    Absence absence_;
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // while connecting
     std::string obstacle_;           // what has kept it from joining so far

@@ -22,6 +22,7 @@ void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t
     phase_ = Phase::seeking;
     clean_ = gone.left;
     dead_ = dead;
+    absence_.lost_coordinator(now, pace_);
     unreachable_.clear();
     dialled_again_ = -1;
     seek_until_ = now + seek_timeouts * pace_.timeout;
@@ -72,6 +73,7 @@ void MemberProtocol::candidate_unreached(const DialFailed &event, int64_t now, A
 }
 
 void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {
+    if (is_gone && !has_moved()) absence_.found_ended(now, pace_);
     if (is_gone)
         return candidate_gone(clean_ ? state_.left(candidate_, has_moved())
                                      : state_.lost(candidate_, "its process has ended", false),

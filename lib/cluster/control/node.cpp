@@ -25,6 +25,7 @@ Actions Node::start(int64_t now) {
 
 Actions Node::step(Event event, int64_t now) {
     Actions raw;
+    member_.ran(now);
     std::visit([&](auto &e) { handle(e, now, raw); }, event);
     return route(std::move(raw), now);
 }
@@ -126,7 +127,8 @@ void Node::handle(const Tick &, int64_t now, Actions &raw) {
 void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
     own_link_ = own;
     if (member_.joined()) {
-        coordinator_.emplace(settings_, member_.membership(), member_.coordinator_dead(), now);
+        coordinator_.emplace(settings_, member_.membership(), member_.coordinator_dead(),
+                             member_.absence(), now);
     } else {
         coordinator_.emplace(settings_, now);
     }

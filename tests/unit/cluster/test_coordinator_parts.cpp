@@ -113,6 +113,7 @@ void the_larger_side_goes_on(void **) {
     struct {
         int32_t came, ended, found_ended, gone; // each of others; the last ones, as all were told
         bool dead, goes_on;
+        bool clean = false, absent = false;
     } const cases[] = {
         // of 5 others than the old coordinator
         {5, 0, 0, 0, false, true},
@@ -134,23 +135,41 @@ void the_larger_side_goes_on(void **) {
         {2, 0, 0, 3, false, true},
         // Of two, each goes on.
         {1, 0, 0, 4, false, true},
+        // Those that have ended while this process was absent may have gone on without it.
+        {1, 4, 0, 0, true, false, false, true},
+        {1, 0, 4, 0, true, false, false, true},
+        {1, 4, 0, 0, false, true, true, false},
+        {1, 4, 0, 0, false, false, true, true},
+        {1, 0, 4, 0, false, false, true, true},
+        {1, 2, 2, 0, false, false, true, true},
+        {3, 2, 0, 0, false, true, true, true},
+        {3, 0, 2, 0, true, true, false, true},
+        {1, 0, 0, 4, false, true, true, true},
     };
     for (const auto &c : cases) {
         Membership state;
         state.epoch = 7;
         state.peers.resize(6);
         state.gone[0] = state.lost(0, "it was silent", true);
+        const Pace pace{250 * ms, second, 0};
+        Absence absence;
+        absence.ran(c.absent ? -10 * second : -250 * ms, pace, false);
+        absence.ran(0, pace, true);
+        absence.lost_coordinator(0, pace);
         int32_t m = 5;
         for (int32_t i = 0; i < c.gone; i++, m--) {
             state.gone[m] = state.lost(m, "its process has ended", false);
             state.gone[m].epoch = state.epoch;
         }
-        for (int32_t i = 0; i < c.found_ended; i++, m--)
-            state.gone[m] = state.lost(m, "its process has ended", false);
-        Failover reunion(state, {250 * ms, second}, false, c.dead, 0);
+        for (int32_t i = 0; i < c.found_ended; i++, m--) {
+            state.gone[m] =
+                c.clean ? state.left(m, false) : state.lost(m, "its process has ended", false);
+            absence.found_ended(0, pace);
+        }
+        Failover reunion(state, pace, c.clean, c.dead, absence, 0);
         m = 1;
         for (int32_t i = 0; i < c.came; i++) reunion.came(m++);
-        for (int32_t i = 0; i < c.ended; i++) reunion.ended(m++);
+        for (int32_t i = 0; i < c.ended; i++) reunion.ended(m++, 0, false);
         assert_int_equal(reunion.over(0), reunion.missing().empty());
         assert_true(reunion.over(second));
         assert_int_equal(reunion.goes_on(), c.goes_on);

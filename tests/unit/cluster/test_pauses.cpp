@@ -125,8 +125,74 @@ std::string play_suspended_together(uint32_t seed) {
     return job.check(-1);
 }
 
+// The coordinator goes while a member does not run; the others wait for that one for as long as
+// they do, work on without it, and end. Nobody is left to tell it.
+std::string play_nobody_left_to_tell(uint32_t seed) {
+    const int32_t size = 3 + int32_t(seed % 6), paused = 1 + int32_t(seed) % (size - 1);
+    const bool joining = seed % 5 == 0;
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    job.start_all(joining ? 0 : 50 * ms);
+    const int64_t from = joining ? net.draw(0, 5 * ms) : 20 * second + net.draw(0, second);
+    const int64_t gone = from + second + net.draw(0, second);
+    job.pause(paused, from, net.draw(20, 40) * second);
+    if (seed % 3 == 0)
+        net.at(gone, [&] { net.crash(0); });
+    else
+        net.at(gone, [&] { net.leave(0); });
+    for (int n = 1; n < size; n++)
+        if (n != paused) net.at(gone + 12 * second + net.draw(0, second), [&, n] { net.leave(n); });
+    net.run_until(from + 80 * second);
+    const Told &told = job.told(paused);
+    if (joining && !told.joined) return net.broken_message; // it had not come: nobody waits for it
+    if (!told.fenced)
+        return text("rank %d of %d goes on alone: %s", paused, size, told.text.c_str());
+    return net.broken_message;
+}
+
+// The same for a member that no other but the coordinator could reach.
+std::string play_cut_off_meanwhile(uint32_t seed) {
+    const int32_t size = 4 + int32_t(seed % 5), cut = 1 + int32_t(seed) % (size - 1);
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    job.start_all(50 * ms);
+    const int64_t gone = 20 * second + net.draw(0, second);
+    for (int n = 1; n < size; n++)
+        if (n != cut) {
+            net.at(gone - second, [&, n] { net.cut(n, cut), net.cut(cut, n); });
+            net.at(gone + 12 * second + net.draw(0, 500 * ms), [&, n] { net.leave(n); });
+            net.at(gone + 13 * second, [&, n] { net.heal(n, cut), net.heal(cut, n); });
+        }
+    net.at(gone, [&] { net.leave(0); });
+    net.run_until(gone + 80 * second);
+    const Told &told = job.told(cut);
+    if (!told.fenced) return text("rank %d of %d goes on alone: %s", cut, size, told.text.c_str());
+    return net.broken_message;
+}
+
+// The same within the time for which the others wait: the last one may go on.
+std::string play_last_after_a_short_pause(uint32_t seed) {
+    const int32_t size = 3 + int32_t(seed % 6), paused = 1 + int32_t(seed) % (size - 1);
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    job.start_all(50 * ms);
+    const int64_t from = 20 * second + net.draw(0, second);
+    job.pause(paused, from, 100 * ms + net.draw(0, 3 * second));
+    for (int n = 0; n < size; n++)
+        if (n != paused) net.at(from + net.draw(0, 100 * ms), [&, n] { net.leave(n); });
+    net.run_until(from + 60 * second);
+    const Told &told = job.told(paused);
+    if (told.fenced || told.lost.size() != size_t(size) - 1)
+        return text("rank %d of %d knows of %zu that left: %s", paused, size, told.lost.size(),
+                    told.text.c_str());
+    return net.broken_message;
+}
+
 void short_pauses_end_nothing(void **) { for_each_seed(play_short_pauses); }
 void a_long_pause_fences_the_paused(void **) { for_each_seed(play_a_long_pause); }
+void nobody_left_to_tell(void **) { for_each_seed(play_nobody_left_to_tell); }
+void cut_off_meanwhile(void **) { for_each_seed(play_cut_off_meanwhile); }
+void last_after_a_short_pause(void **) { for_each_seed(play_last_after_a_short_pause); }
 void suspended_together(void **) { for_each_seed(play_suspended_together); }
 
 // On two cores: each rank runs now and then only.
@@ -151,6 +217,9 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(short_pauses_end_nothing),
         cmocka_unit_test(a_long_pause_fences_the_paused),
+        cmocka_unit_test(nobody_left_to_tell),
+        cmocka_unit_test(cut_off_meanwhile),
+        cmocka_unit_test(last_after_a_short_pause),
         cmocka_unit_test(suspended_together),
         cmocka_unit_test(many_start_slowly),
     };

@@ -1,0 +1,35 @@
+// Whether the other members may have gone on without this process.
+// SPDX-License-Identifier: Apache-2.0
+//
+// They do so once they have heard nothing of it for a heartbeat timeout: while it did not run, or
+// could reach no coordinator. The coordinator of that time tells it, unless that one and all others
+// have ended meanwhile. A member that is found to have ended so late may have gone on without it.
+#pragma once
+#include "cluster/control/pace.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain::cluster {
+
+class Absence {
+  public:
+    // Each time that the process runs. counted: others expect to hear of it.
+    void ran(int64_t now, const Pace &pace, bool counted);
+    int64_t next_run(const Pace &pace) const { return ran_at_ + pace.interval; }
+
+    void lost_coordinator(int64_t now, const Pace &pace);
+    // Nobody has said that a member has ended: this process has found it so.
+    void found_ended(int64_t now, const Pace &pace);
+
+    size_t ended_late() const { return ended_late_; }
+    int64_t ns(int64_t now) const { return now - since_; } // its length
+
+  private:
+    int64_t ran_at_ = 0;
+    int64_t paused_at_ = 0, resumed_at_ = INT64_MIN / 2; // the last time that it did not run
+    int64_t since_ = INT64_MAX;                          // when it was last sure to be counted on
+    size_t ended_late_ = 0;
+};
+
+} // namespace dtrain::cluster
