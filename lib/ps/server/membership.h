@@ -20,6 +20,9 @@ class Membership {
     bool present(uint32_t worker) const { return workers_[worker].present; }
     bool joined(uint32_t worker) const { return workers_[worker].joined; }
     bool lost(uint32_t worker) const { return workers_[worker].lost; }
+    Reason why_lost(uint32_t worker) const {
+        return workers_[worker].gave_up ? Reason::gave_up : Reason::worker_lost;
+    }
     bool complete() const { return joined_ == present_; } // all present workers have joined
 
     // Keeps the create request of a worker that has not joined, until take_asking().
@@ -36,10 +39,11 @@ class Membership {
         remove(worker);
         workers_[worker].lost = true;
     }
+    void note_give_up(uint32_t worker) { workers_[worker].gave_up = true; }
 
   private:
     struct Worker {
-        bool present = true, joined = false, lost = false;
+        bool present = true, joined = false, lost = false, gave_up = false;
     };
     void remove(uint32_t worker) {
         workers_[worker].present = false;

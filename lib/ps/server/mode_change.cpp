@@ -49,7 +49,7 @@ ModeChange::Decision ModeChange::decide(const Membership &members, const Clocks 
     for (uint32_t worker = 0; worker < members.size() && all_count; ++worker)
         if (members.lost(worker) && agreed_[worker] < first.pushes)
             return {Decision::Verdict::refuse,
-                    {Reason::worker_lost, {worker, clocks.finished(worker)}},
+                    {members.why_lost(worker), {worker, clocks.finished(worker)}},
                     first};
     if (meeting_.size() < members.count()) return {};
     auto other_mode = [&](const RequestHeader &its) { return its.argument != first.argument; };

@@ -41,8 +41,7 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
     auto found = tables_.find(header.table);
     bool exists = found != tables_.end() && found->second != nullptr;
     if (header.kind == RequestKind::destroy) {
-        if (exists) found->second->note_destroy((header.flags & gives_up) != 0);
-        if (exists) leave_table(found->second, worker, out);
+        if (exists) destroy(found->second, header, out);
         return respond(worker, header, Reason::none, 0, 0, out); // also to a repetition
     }
     if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
@@ -168,6 +167,14 @@ const dtrain_function_t *Server::find_function(TableParams &params) const {
     }
     params.states = std::move(states);
     return function;
+}
+
+void Server::destroy(std::unique_ptr<ServerTable> &table, const RequestHeader &header,
+                     Responses &out) {
+    const bool failed = (header.flags & gives_up) != 0;
+    table->note_destroy(failed);
+    if (failed) table->give_up(header.worker, out);
+    leave_table(table, header.worker, out);
 }
 
 void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out) {

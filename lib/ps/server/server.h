@@ -73,6 +73,7 @@ class Server {
     const dtrain_function_t *find_function(TableParams &params) const;
     // Whether the storage of a new table has taken its values over from the last generation.
     bool take_over(const std::string &name, const TableParams &params, Storage &storage);
+    void destroy(std::unique_ptr<ServerTable> &table, const RequestHeader &header, Responses &out);
     void leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out);
     void release_unused(std::unique_ptr<ServerTable> &table);
 

@@ -64,6 +64,8 @@ class ServerTable {
     void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out); // as in Server
     uint64_t reserve(ArchiveJob &job, uint64_t bytes) { return checkpoints_.reserve(job, bytes); }
     void leave(uint32_t worker, Responses &out); // it destroyed its handle or left the job
+    // It could not open the table. Those who have opened it count on its pushes, so it is lost.
+    void give_up(uint32_t worker, Responses &out);
     // A worker destroys its handle; failed: since it could not open the table.
     void note_destroy(bool failed) { (failed ? opening_failed_ : destroyed_) = true; }
     // Of an inherited table that was not opened, once it is unused: for the next attempt.

@@ -120,7 +120,7 @@ Answer ServerTable::refusal(Verdict verdict, const RequestHeader &header) const 
     switch (verdict) {
     case Verdict::lost:
         if (clocks_.mode().quorum > 0) return {Reason::quorum_lost, {lost, clocks_.mode().quorum}};
-        return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
+        return {members_.why_lost(lost), {lost, clocks_.finished(lost)}};
     case Verdict::passed: return {Reason::clock_passed, {header.clock, clocks_.applied()}};
     default:
         if (has_trait(header.kind, Trait::receives) && !has_trait(header.kind, Trait::pushes))

@@ -78,6 +78,13 @@ void ServerTable::leave(uint32_t worker, Responses &out) {
     meet(out);
 }
 
+// Where it is not open yet, the others learn from the worker itself why it gives up.
+void ServerTable::give_up(uint32_t worker, Responses &out) {
+    if (!made() || !members_.present(worker) || !members_.complete()) return;
+    members_.note_give_up(worker);
+    lose(worker, out);
+}
+
 void ServerTable::lose(uint32_t worker, Responses &out) {
     if (!members_.present(worker)) return;
     const bool unfinished = !members_.complete();

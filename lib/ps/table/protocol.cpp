@@ -76,6 +76,9 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_MISMATCH, ""}, // describe()
     {DTRAIN_IN_PROGRESS, "waits for worker %llu, which has ended %llu clocks"},
     {DTRAIN_ERR_AUTH, ""}, // describe()
+    {DTRAIN_ERR_PEER,
+     "worker %llu gave up creating the table (its call of table_create failed), and "
+     "others wait for its clock %llu"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

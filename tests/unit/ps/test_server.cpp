@@ -299,6 +299,50 @@ void a_lost_worker_ends_a_create(void **) {
         assert_int_equal(status_of(response.header.reason), DTRAIN_ERR_PEER);
 }
 
+// A worker that did not run while the others waited for its answer has the table, they have not.
+void who_gives_up_a_table_that_others_have_is_lost_to_it(void **) {
+    for (const bool failed : {true, false}) {
+        Rig rig(3);
+        TableParams params = floats(1);
+        params.consistency = DTRAIN_BSP;
+        for (uint32_t worker : {0u, 1u, 2u}) rig.create(worker, params);
+        for (uint32_t worker : {1u, 2u}) {
+            RequestHeader h = rig.header(RequestKind::destroy, worker, 1);
+            h.flags = failed ? gives_up : 0;
+            rig.send(h);
+            rig.expect(Reason::none);
+        }
+        rig.push(0, 1, 1);
+        rig.expect(failed ? Reason::gave_up : Reason::none);
+        RequestHeader clock = rig.header(RequestKind::clock, 0, 2);
+        clock.pushes = 1;
+        rig.send(clock);
+        RequestHeader pull = rig.header(RequestKind::pull, 0, 3);
+        pull.count = pull.clock = 1;
+        rig.send(pull);
+        rig.expect(failed ? Reason::gave_up : Reason::none);
+        if (failed) {
+            char text[200];
+            describe(Reason::gave_up, rig.out[0].header.numbers, 0, text, sizeof text);
+            assert_non_null(strstr(text, "worker 1 gave up creating the table"));
+            assert_int_equal(status_of(Reason::gave_up), DTRAIN_ERR_PEER);
+        }
+        rig.server.on_worker_left(0, rig.out);
+        assert_int_equal(rig.server.memory_used(), 0);
+    }
+}
+
+// Nobody has the table then, and who still asks for it hears from that worker why.
+void who_gives_up_before_all_have_asked_only_leaves(void **) {
+    Rig rig(2);
+    rig.create(0, floats(8));
+    RequestHeader h = rig.header(RequestKind::destroy, 0, 1);
+    h.flags = gives_up;
+    rig.send(h);
+    rig.create(1, floats(8));
+    rig.expect(Reason::none);
+}
+
 void a_push_too_early_is_asked_for_again(void **) {
     Rig rig(2);
     TableParams params = floats(1);
@@ -381,6 +425,8 @@ int main() {
         cmocka_unit_test(the_memory_limit_is_an_error_of_that_table_only),
         cmocka_unit_test(a_dropped_table_does_not_come_back),
         cmocka_unit_test(a_lost_worker_ends_a_create),
+        cmocka_unit_test(who_gives_up_a_table_that_others_have_is_lost_to_it),
+        cmocka_unit_test(who_gives_up_before_all_have_asked_only_leaves),
         cmocka_unit_test(a_push_too_early_is_asked_for_again),
         cmocka_unit_test(a_late_worker_is_named),
         cmocka_unit_test(bad_parameters_are_named),
