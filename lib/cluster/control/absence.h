@@ -22,6 +22,14 @@ class Absence {
     // Nobody has said that a member has ended: this process has found it so.
     void found_ended(int64_t now, const Pace &pace);
 
+    // Whether the others may have given this process up in a pause that has ended not long ago.
+    bool was_long(int64_t now, const Pace &pace) const {
+        return now - resumed_at_ < 2 * pace.timeout &&
+               resumed_at_ - paused_at_ >= pace.timeout - pace.interval;
+    }
+
+    int64_t paused_ns() const { return resumed_at_ - paused_at_; } // in that pause
+
     size_t ended_late() const { return ended_late_; }
     int64_t ns(int64_t now) const { return now - since_; } // its length
 

@@ -32,7 +32,10 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead,
     pace_ = Pace::of(settings, state_.peers);
     watch_.set(pace_);
     failover_.emplace(state_, pace_, clean, dead, absence, now);
+    absence_ = absence;
 }
+
+void Coordinator::ran(int64_t now) { absence_.ran(now, pace_, phase_ == Phase::running); }
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
     if (lobby_.size() >= wire::max_unseated)
@@ -117,13 +120,14 @@ void Coordinator::closed(const Closed &event, int64_t now, Actions &actions) {
                    text("%s failed while joining: %s",
                         member_name(roster_->peer(connection.member)).c_str(), event.text.c_str()),
                    actions);
+    if (phase_ == Phase::running) ended(connection.member, now, actions);
     lose(connection.member, event.text, false, actions, event.status);
     collect(now, actions);
 }
 
 void Coordinator::lose(int32_t member, const std::string &why, bool silent, Actions &actions,
                        Status status) {
-    if (!state_.alive(member)) return;
+    if (phase_ == Phase::over || !state_.alive(member)) return;
     if (auto seat = seats_.find(member); seat != seats_.end())
         refuse(seat->second, DTRAIN_ERR_FENCED,
                "the job goes on without this process, which counts as lost: " + why, actions);

@@ -35,6 +35,7 @@ class Coordinator {
     Coordinator(const Settings &settings, Membership state, bool dead, const Absence &absence,
                 int64_t now);
 
+    void ran(int64_t now); // before each event
     void accepted(const Accepted &event, int64_t now, Actions &actions);
     void received(Link link, const wire::Message &message, int64_t now, Actions &actions);
     void closed(const Closed &event, int64_t now, Actions &actions);
@@ -100,7 +101,11 @@ class Coordinator {
     void watch(int64_t now, Actions &actions);
     void doubt(Doubt doubt, Actions &actions);
     void take_back_doubt(int32_t member, int64_t now);
-    void judge(int64_t now, Actions &actions);
+    void ended(int32_t member, int64_t now, Actions &actions);
+    // others: who may have gone on without this process, which did not run for so long.
+    void give_way(size_t others, int64_t pause, Actions &actions);
+    // ending: members that are about to be lost.
+    void judge(int64_t now, Actions &actions, size_t ending = 0);
     int64_t next_judgement() const;
     int64_t hold() const { return 2 * pace_.interval; }
 
@@ -137,6 +142,8 @@ class Coordinator {
     Pace pace_;
     Watch watch_;
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
+    std::vector<int64_t> ends_; // when connections of members ended, lately
+    Absence absence_;
     CallLog call_log_;
     GroupVotes votes_;
     Newcomers newcomers_;

@@ -44,30 +44,44 @@ void Coordinator::take_back_doubt(int32_t member, int64_t now) {
     if (std::erase_if(doubts_, is_silent) > 0) watch_.start(member, now);
 }
 
+// A member whose connection ends is lost at once. But where others have deposed this coordinator,
+// or had time to, it may have been one of them, and its message that says so was lost with the
+// connection.
+void Coordinator::ended(int32_t member, int64_t now, Actions &actions) {
+    if (std::ranges::find(doubts_, member, &Doubt::member) != doubts_.end()) return; // it counts
+    std::erase_if(ends_, [&](int64_t when) { return now - when > 3 * pace_.timeout; });
+    ends_.push_back(now);
+    judge(now, actions, 1);
+}
+
 // If more members are doubted at about the same time than remain, they go on, and this side does
 // not.
-void Coordinator::judge(int64_t now, Actions &actions) {
+void Coordinator::judge(int64_t now, Actions &actions, size_t ending) {
     if (phase_ == Phase::over) return;
     const auto held = size_t(std::ranges::count_if(doubts_, &Doubt::held));
-    const size_t left = size_t(state_.alive_count()) - held;
-    const bool alone = left == 1 && std::ranges::any_of(doubts_, &Doubt::deposed);
-    if (doubts_.size() > left || alone) {
-        const int64_t pause = std::ranges::max(doubts_, {}, &Doubt::own_pause).own_pause;
-        const std::string own =
-            pause > 0 ? text(", which did not run for %lld ms", static_cast<long long>(pause / ms))
-                      : "";
-        return end(DTRAIN_ERR_FENCED,
-                   text("the job went on without this process%s: it lost %zu members at once; "
-                        "the last one, %s: %s",
-                        own.c_str(), doubts_.size(), state_.name(doubts_.back().member).c_str(),
-                        doubts_.back().why.c_str()),
-                   actions);
-    }
+    const size_t left = size_t(state_.alive_count()) - held - ending;
+    const bool absent = absence_.was_long(now, pace_),
+               deposed = std::ranges::any_of(doubts_, &Doubt::deposed);
+    const size_t others = doubts_.size() + (absent || deposed ? ends_.size() : 0);
+    const bool alone = left == 1 && deposed;
+    if (others > left || alone) return give_way(others, absent ? absence_.paused_ns() : 0, actions);
     for (size_t i = 0; i < doubts_.size(); i++) // losing one adds none
         if (doubts_[i].held && now - doubts_[i].when >= hold()) {
             doubts_[i].held = false;
             lose(doubts_[i].member, doubts_[i].why, true, actions);
         }
+}
+
+void Coordinator::give_way(size_t others, int64_t pause, Actions &actions) {
+    for (const Doubt &doubt : doubts_) pause = std::max(pause, doubt.own_pause);
+    std::string why = "the job went on without this process";
+    if (pause > 0)
+        why += text(", which did not run for %lld ms", static_cast<long long>(pause / ms));
+    why += text(": it lost %zu members at once (option heartbeat.timeout: %lld ms)", others,
+                static_cast<long long>(pace_.timeout / ms));
+    if (!doubts_.empty())
+        why += "; the last one, " + state_.name(doubts_.back().member) + ": " + doubts_.back().why;
+    end(DTRAIN_ERR_FENCED, why, actions);
 }
 
 int64_t Coordinator::next_judgement() const {

@@ -26,6 +26,7 @@ Actions Node::start(int64_t now) {
 Actions Node::step(Event event, int64_t now) {
     Actions raw;
     member_.ran(now);
+    if (coordinator_) coordinator_->ran(now);
     std::visit([&](auto &e) { handle(e, now, raw); }, event);
     return route(std::move(raw), now);
 }

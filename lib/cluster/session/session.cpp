@@ -244,6 +244,10 @@ void Session::take_what_has_come() {
         }
 }
 
+void Session::hear_of_ended_connections() {
+    agent_.locked([this] { take_what_has_come(); });
+}
+
 void Session::member_lost(int32_t member, Status status, const std::string &text, bool silent) {
     hand_in([this, member = uint32_t(member), status, text, silent] {
         if (silent)

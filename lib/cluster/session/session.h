@@ -112,6 +112,9 @@ class Session final : public Observer, public engine::Background, public engine:
     void remove_group(uint64_t uid, Group *group);
 
     TagIds &tags() { return tags_; } // of its groups
+    // Before a new group's first operation: what peers have said of their connections counts, since
+    // nothing else tells of those that a peer has ended.
+    void hear_of_ended_connections();
 
     void peer_broken(uint32_t member, Status status, const char *text) override;
     bool alive(uint32_t member) override;

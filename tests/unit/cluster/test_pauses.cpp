@@ -150,6 +150,32 @@ std::string play_nobody_left_to_tell(uint32_t seed) {
     return net.broken_message;
 }
 
+// The coordinator does not run; the others depose it, work on, and end. What some have sent to it
+// is lost, so for it they have just ended.
+std::string play_deposed_by_those_who_ended(uint32_t seed) {
+    const int32_t size = 3 + int32_t(seed % 6); // of two, each goes on
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    job.start_all(50 * ms);
+    const int64_t from = 20 * second + net.draw(0, second), end = from + 14 * second;
+    job.pause(0, from, net.draw(20, 25) * second);
+    for (int n = 1; n < size; n++) {
+        const bool silenced = seed % 5 == 0 || net.draw(0, 2) == 0;
+        net.at(from + 2 * second, [&, n] { net.cut(n, 0); });
+        net.at(end + net.draw(0, 200 * ms), [&, n, silenced] {
+            if (silenced)
+                net.crash(n, true);
+            else
+                net.leave(n);
+        });
+        net.at(end + 12 * second, [&, n] { net.heal(n, 0); });
+    }
+    net.run_until(from + 80 * second);
+    const Told &told = job.told(0);
+    if (!told.fenced) return text("the first of %d goes on alone: %s", size, told.text.c_str());
+    return net.broken_message;
+}
+
 // The same for a member that no other but the coordinator could reach.
 std::string play_cut_off_meanwhile(uint32_t seed) {
     const int32_t size = 4 + int32_t(seed % 5), cut = 1 + int32_t(seed) % (size - 1);
@@ -191,6 +217,7 @@ std::string play_last_after_a_short_pause(uint32_t seed) {
 void short_pauses_end_nothing(void **) { for_each_seed(play_short_pauses); }
 void a_long_pause_fences_the_paused(void **) { for_each_seed(play_a_long_pause); }
 void nobody_left_to_tell(void **) { for_each_seed(play_nobody_left_to_tell); }
+void deposed_by_those_who_ended(void **) { for_each_seed(play_deposed_by_those_who_ended); }
 void cut_off_meanwhile(void **) { for_each_seed(play_cut_off_meanwhile); }
 void last_after_a_short_pause(void **) { for_each_seed(play_last_after_a_short_pause); }
 void suspended_together(void **) { for_each_seed(play_suspended_together); }
@@ -218,6 +245,7 @@ int main() {
         cmocka_unit_test(short_pauses_end_nothing),
         cmocka_unit_test(a_long_pause_fences_the_paused),
         cmocka_unit_test(nobody_left_to_tell),
+        cmocka_unit_test(deposed_by_those_who_ended),
         cmocka_unit_test(cut_off_meanwhile),
         cmocka_unit_test(last_after_a_short_pause),
         cmocka_unit_test(suspended_together),
