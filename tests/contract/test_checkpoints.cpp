@@ -224,6 +224,35 @@ void a_table_is_made_from_the_newest(void **) {
     });
 }
 
+// While one that was saved cannot be read, for want of memory, say, no other is saved: it would not
+// be known as the newest.
+void nothing_is_saved_while_another_cannot_be_read(void **) {
+    Folder folder;
+    const std::string manifest = folder.name + "/deep/step-0000000001/manifest.json",
+                      aside = folder.name + "/aside";
+    for (uint64_t run = 0; run < 2; run++)
+        ranks::run(1, 0, folder.options(), [&](int, dtrain_comm_t *comm) {
+            dtrain_table_t *table = make(comm, "w", DTRAIN_ASYNC, DTRAIN_RULE_ADD);
+            uint64_t step = 0;
+            if (run == 0) {
+                for (uint64_t i = 1; i <= 2; i++)
+                    OK(dtrain_checkpoint_save(&table, 1, i, nullptr, nullptr));
+            } else {
+                OK(dtrain_checkpoint_restore(&table, 1, 1, nullptr, &step));
+                fs::rename(manifest, aside);
+                fs::create_symlink(manifest, manifest);
+                FAILS(DTRAIN_ERR_IO, dtrain_checkpoint_save(&table, 1, 3, nullptr, nullptr));
+                REQUIRE(says(manifest.c_str()) && says("not saved"));
+                fs::remove(manifest);
+                fs::rename(aside, manifest);
+                OK(dtrain_checkpoint_save(&table, 1, 3, nullptr, nullptr));
+                OK(dtrain_checkpoint_restore(&table, 1, DTRAIN_CHECKPOINT_NEWEST, nullptr, &step));
+                REQUIRE(step == 3);
+            }
+            OK(dtrain_table_destroy(table));
+        });
+}
+
 // The chief initializes, the others wait for it; nobody does: they are told.
 void others_wait_for_the_chief(int servers) {
     std::atomic<bool> initialized{false};
@@ -266,6 +295,7 @@ int main() {
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(saves_when_it_is_due),
         cmocka_unit_test(a_table_is_made_from_the_newest),
+        cmocka_unit_test(nothing_is_saved_while_another_cannot_be_read),
         cmocka_unit_test(waits_with_servers),
         cmocka_unit_test(waits_without_servers),
     };

@@ -26,12 +26,18 @@ constexpr std::string_view prefix = "step-", lineage_prefix = "lineage-";
 template <class F> Status for_each_entry(const std::string &path, F &&f) {
     const Folder folder = open_folder(path.c_str());
     if (folder == nullptr) return fail_errno(errno, "cannot list the folder %s", path.c_str());
-    while (const dirent *entry = readdir(folder.get())) {
+    for (;;) {
+        errno = 0;
+        const dirent *entry = readdir(folder.get());
+        if (entry == nullptr && errno != 0)
+            return fail_errno(errno, "cannot list the folder %s", path.c_str());
+        if (entry == nullptr) return DTRAIN_OK;
         std::string_view name = entry->d_name;
         if (name != "." && name != "..") f(std::string(name));
     }
-    return DTRAIN_OK;
 }
+
+bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
 std::string in(const std::string &folder, const std::string &name) { return folder + "/" + name; }
 
@@ -115,6 +121,7 @@ Status CheckpointFolder::complete(const Manifest &manifest) {
 
 Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
     const std::string path = manifest_path(step);
+    if (!is_complete(step) && !is_missing(errno)) return fail_errno(errno, "%s", path.c_str());
     if (!is_complete(step))
         return fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint %s", folder(step).c_str());
     std::string text;
@@ -129,7 +136,8 @@ Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
 }
 
 Status CheckpointFolder::steps(std::vector<uint64_t> &out) const {
-    if (access(path_.c_str(), F_OK) != 0) return DTRAIN_OK; // nothing was saved yet
+    if (access(path_.c_str(), F_OK) != 0 && is_missing(errno))
+        return DTRAIN_OK; // nothing was saved yet
     Status s = for_each_entry(path_, [&](const std::string &name) {
         if (!name.starts_with(prefix)) return;
         uint64_t step = 0;
@@ -156,7 +164,8 @@ Status CheckpointFolder::list(std::vector<Manifest> &out) const {
         const Status s = read(step, manifest);
         if (s == DTRAIN_OK) {
             out.push_back(std::move(manifest));
-        } else if (s != DTRAIN_ERR_NOT_FOUND && first == DTRAIN_OK) {
+        } else if (s != DTRAIN_ERR_NOT_FOUND &&
+                   (first == DTRAIN_OK || (is_unread(s) && !is_unread(first)))) {
             first = s;
             why = error_text();
         }

@@ -38,8 +38,13 @@ class CheckpointFolder {
     // DTRAIN_ERR_NOT_FOUND: there is no complete checkpoint of this step.
     Status read(uint64_t step, Manifest &out) const;
     // Lists all complete checkpoints. Leaves out those that cannot be read, and returns the first
-    // such failure.
+    // such failure; one that says nothing of the checkpoint (is_unread()) before those that do.
     Status list(std::vector<Manifest> &out) const;
+    // The disk, or this process, has kept a checkpoint from being read, which may be good.
+    static bool is_unread(Status status) {
+        return status == DTRAIN_ERR_IO || status == DTRAIN_ERR_NO_MEMORY ||
+               status == DTRAIN_ERR_LIMIT;
+    }
     // Removes the lineage's old checkpoints (lineage.h), and its incomplete ones before this step.
     Status remove_old(uint64_t lineage, uint32_t keep, uint64_t before);
 

@@ -85,9 +85,10 @@ class RequestChannel {
   private:
     enum class State : uint8_t {
         free,
-        active,     // waits for its answer
-        answered,   // waits for the completion of its last send
-        withdrawing // becomes a cancel, or free if the channel is closed
+        active,      // waits for its answer
+        answered,    // waits for the completion of its last send
+        withdrawing, // becomes a cancel, or free if the channel is closed
+        ending       // was answered; becomes free when the wire has returned its memory
     };
     struct Slot : Outgoing {
         Transfer *transfer = nullptr;

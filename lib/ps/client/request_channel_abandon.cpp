@@ -41,7 +41,8 @@ uint64_t RequestChannel::abandon(Transfer &transfer) {
     if (kept > 0) end_kept(push, kept);
     count_busy();
     for (Slot &s : slots_) {
-        if (s.transfer != &transfer || s.state != State::active) continue;
+        if (s.transfer != &transfer || s.state == State::withdrawing || s.state == State::ending)
+            continue;
         if (has_trait(s.header.kind, Trait::ranged)) {
             withdraw(s);
         } else {
@@ -52,15 +53,17 @@ uint64_t RequestChannel::abandon(Transfer &transfer) {
     return settled;
 }
 
+// An answer may come although the send does not end: a network card tells the sender by another
+// way that it has read the memory.
 void RequestChannel::withdraw(Slot &s) {
-    s.state = State::withdrawing;
+    s.state = s.state == State::answered ? State::ending : State::withdrawing;
     context_.wire.withdraw(server_, s);
 }
 
 void RequestChannel::on_withdrawn(Outgoing &request, int64_t now) {
     auto &s = static_cast<Slot &>(request);
     s.sends = 0;
-    if (closed_) return settle(s);
+    if (closed_ || s.state == State::ending) return settle(s);
     Transfer *transfer = s.transfer;
     RequestHeader &header = s.header;
     header.flags = has_trait(header.kind, Trait::pushes) ? counted_push : 0;

@@ -81,7 +81,11 @@ Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
 Status Checkpointer::begin(std::span<ClientTable *const> tables, uint64_t step,
                            Manifest &manifest) {
     std::vector<Manifest> all;
-    if (folder_.list(all) != DTRAIN_OK)
+    // The new one gets a number after those of all others, so that it is the newest.
+    const Status listed = folder_.list(all);
+    if (CheckpointFolder::is_unread(listed))
+        return fail_within(listed, "not saved, since its place after the others is not known");
+    if (listed != DTRAIN_OK)
         node_.agent().log().write(DTRAIN_LOG_WARN, "ignoring a checkpoint that cannot be read: %s",
                                   error_text());
     const Manifest *replaced = nullptr;

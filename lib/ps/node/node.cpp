@@ -62,6 +62,7 @@ Status Node::start(const FunctionRegistry &functions, std::map<std::string, Lega
         config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
         config.job = session_->job().id();
         config.access = &access_;
+        config.copies_answers = session_->options().number("verify") != 0;
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);

@@ -89,7 +89,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     const bool inherited = made && take_over(name, params, *storage);
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.servers, config_.workers, name,
-                              params, config_.memory_limit > 0},
+                              params, config_.memory_limit > 0, config_.copies_answers},
         make_key_partition(params, config_.servers, header.partition), part, std::move(storage),
         config_.archive, peers_.data());
     if (inherited)

@@ -28,6 +28,9 @@ class Server {
         uint64_t peer_limit = 0;        // bytes beside tables held for one worker; 0: no limit
         const Access *access = nullptr; // outlives the server; nullptr: all tables are everybody's
         uint64_t job = 0;               // of which the proofs of tokens are
+        // Answers have values of their own, also where the table's could be sent: those may change
+        // before all of the answer has left, which checksums take for damage.
+        bool copies_answers = false;
     };
     explicit Server(const Config &config);
 

@@ -36,6 +36,7 @@ class ServerTable {
         std::string name;
         TableParams params;
         bool limited = false; // the server has a memory limit
+        bool copies = false;  // as Server::Config::copies_answers
     };
     // partition: of the keys of a sparse table; for a dense one only its version is used. part: of
     // a dense table. storage: nullptr if it could not be made. archive: may be nullptr. peers: an
@@ -186,7 +187,9 @@ class ServerTable {
                  const void *payload = nullptr);
     Answer attach_values(const RequestHeader &header, const void *payload, Response &response);
     Answer attach_states(Response &response) const; // the function's states, to a create request
-    bool copies(const RequestHeader &header) const; // whether its answer needs a copy of values
+    bool copies(const RequestHeader &header) const;
+    bool storage_copies(const RequestHeader &header) const;
+    static Reason copy_payload(Response &response); // whether its answer needs a copy of values
     bool may_answer(const RequestHeader &header) const {
         return peers_[header.worker].limit() == 0 || fits_limit(header);
     }

@@ -79,16 +79,19 @@ Answer ServerTable::attach_values(const RequestHeader &header, const void *paylo
         return texts_.tell(broken_.status, broken_.text.c_str());
     const Items items = items_of(params, header, payload);
     const Storage::Into into = {response.payload, response.hold};
-    const Reason reason = state ? storage_->pull_state(header.argument, items, into)
-                                : storage_->pull(items, header.worker, into);
+    Reason reason = state ? storage_->pull_state(header.argument, items, into)
+                          : storage_->pull(items, header.worker, into);
     const Item item = item_of(params, header.kind, header.argument);
     const uint64_t bytes = bytes_on_wire(params, header.kind, item, header.count);
+    response.bytes = bytes;
+    if (reason == Reason::none && identity_.copies && !storage_copies(header))
+        reason = copy_payload(response);
     if (reason == Reason::none) [[likely]] {
         response.header.count = header.count;
-        response.bytes = bytes;
         return {};
     }
     response.payload = nullptr;
+    response.bytes = 0;
     response.hold.reset();
     if (reason == Reason::told) return failure_told();
     return {reason, {storage_->lacking(bytes), 0}};
@@ -107,7 +110,20 @@ Answer ServerTable::attach_states(Response &response) const {
     return {};
 }
 
+Reason ServerTable::copy_payload(Response &response) {
+    auto copy = std::make_shared<Buffer>();
+    if (!copy->allocate(response.bytes)) return Reason::no_memory;
+    std::memcpy(copy->at(0), response.payload, response.bytes);
+    response.payload = copy->at(0);
+    response.hold = std::move(copy);
+    return Reason::none;
+}
+
 bool ServerTable::copies(const RequestHeader &header) const {
+    return identity_.copies || storage_copies(header);
+}
+
+bool ServerTable::storage_copies(const RequestHeader &header) const {
     return has_trait(header.kind, Trait::state) ? storage_->copies_state(header.argument)
                                                 : storage_->copies_values();
 }

@@ -25,8 +25,12 @@ TableParams floats(uint64_t length) {
 
 class Rig {
   public:
-    explicit Rig(uint32_t workers, uint64_t limit = 0)
-        : server({.index = 0, .servers = 1, .workers = workers, .memory_limit = limit}) {}
+    explicit Rig(uint32_t workers, uint64_t limit = 0, bool copies_answers = false)
+        : server({.index = 0,
+                  .servers = 1,
+                  .workers = workers,
+                  .memory_limit = limit,
+                  .copies_answers = copies_answers}) {}
 
     RequestHeader header(RequestKind kind, uint32_t worker, uint64_t sequence) const {
         RequestHeader h;
@@ -343,6 +347,34 @@ void who_gives_up_before_all_have_asked_only_leaves(void **) {
     rig.expect(Reason::none);
 }
 
+// With the option verify: a card reads the values of an answer whenever the peer has a place.
+void answers_do_not_change_on_their_way(void **) {
+    for (const bool copies : {false, true}) {
+        Rig rig(1, 0, copies);
+        TableParams params = floats(2);
+        params.rule = DTRAIN_RULE_MOMENTUM;
+        params.momentum = 0.5;
+        rig.create(0, params);
+        rig.push(0, 1, 1);
+        RequestHeader pull = rig.header(RequestKind::pull, 0, 2);
+        pull.count = 2;
+        Responses values = std::move(rig.send(pull));
+        RequestHeader state = rig.header(RequestKind::pull_state, 0, 3);
+        state.count = 2;
+        Responses states = std::move(rig.send(state));
+        assert_int_equal(values[0].header.reason, Reason::none);
+        assert_int_equal(states[0].header.reason, Reason::none);
+        assert_int_equal(values[0].bytes, 2 * sizeof(float));
+        float before[2][2], after[2][2];
+        std::memcpy(before[0], values[0].payload, sizeof before[0]);
+        std::memcpy(before[1], states[0].payload, sizeof before[1]);
+        rig.push(0, 4, 1);
+        std::memcpy(after[0], values[0].payload, sizeof after[0]);
+        std::memcpy(after[1], states[0].payload, sizeof after[1]);
+        assert_int_equal(std::memcmp(before, after, sizeof before) == 0, copies);
+    }
+}
+
 void a_push_too_early_is_asked_for_again(void **) {
     Rig rig(2);
     TableParams params = floats(1);
@@ -424,6 +456,7 @@ int main() {
         cmocka_unit_test(random_headers_harm_nobody),
         cmocka_unit_test(the_memory_limit_is_an_error_of_that_table_only),
         cmocka_unit_test(a_dropped_table_does_not_come_back),
+        cmocka_unit_test(answers_do_not_change_on_their_way),
         cmocka_unit_test(a_lost_worker_ends_a_create),
         cmocka_unit_test(who_gives_up_a_table_that_others_have_is_lost_to_it),
         cmocka_unit_test(who_gives_up_before_all_have_asked_only_leaves),
