@@ -3,6 +3,7 @@
 #include "elastic/reform.h"
 
 #include "elastic/handover.h"
+#include "engine/attendance.h"
 #include "engine/job_slots.h"
 
 #include <algorithm>
@@ -109,7 +110,13 @@ class Reform {
         asks.largest = wish_.largest;
         asks.leaves = wish_.leaves;
         asks.timeout_ns = now.session->timeout_until(deadline_ns_);
-        return now.session->job().reform(now.group, now.members, asks, next);
+        Status s;
+        {
+            const engine::Attendance attendance(now.session->agent());
+            s = now.session->job().reform(now.group, now.members, asks, next);
+        }
+        now.session->hear_of_ended_connections();
+        return s;
     }
     // Only once all have agreed, each time: until the last worker has called, it may have pushed to
     // what this process serves.

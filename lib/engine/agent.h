@@ -95,6 +95,13 @@ class Agent {
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
     void call_helper(); // something is pending that this thread will not poll for
+    // Between these two calls the helper polls although nothing is pending: for a thread that waits
+    // for others' decisions while peers may need answers of the devices.
+    void attend() {
+        pending_.fetch_add(1, std::memory_order_acq_rel);
+        if (!has_poller()) call_helper();
+    }
+    void end_attendance() { pending_.fetch_sub(1, std::memory_order_acq_rel); }
     void set_policy(const WaitPolicy &policy);
     WaitPolicy policy() const;
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "collectives/communicator/rank_list.h"
+#include "engine/attendance.h"
 
 #include <algorithm>
 
@@ -30,10 +31,13 @@ Status Communicator::create_group(std::span<const int32_t> ranks, int32_t tag, i
 Status Communicator::form(const cluster::GroupWish &wish, int64_t deadline_ns,
                           std::unique_ptr<Communicator> &out) {
     cluster::NewGroup group;
-    if (Status s =
-            session_->job().form_group(wish, session_->tags(), timeout_until(deadline_ns), group);
-        s != DTRAIN_OK)
-        return s;
+    {
+        const engine::Attendance attendance(session_->agent());
+        const int64_t timeout_ns = timeout_until(deadline_ns);
+        Status s = session_->job().form_group(wish, session_->tags(), timeout_ns, group);
+        if (s != DTRAIN_OK) return s;
+    }
+    session_->hear_of_ended_connections();
     std::vector<uint32_t> members(group.members.begin(), group.members.end());
     return make(session_, std::move(members), group.uid, group.tag_id, deadline_ns, out);
 }
