@@ -36,13 +36,19 @@ class ElasticRank : Caller {
     // One that is stopped or cut off may be shut out; others meet losses only.
     bool passes(dtrain_status_t status, const char *call, int64_t limit) {
         if (check(status, call, limit)) return true;
-        // Where as many are cut off as are left, nobody can know who goes on.
-        const bool is_apart = status == DTRAIN_ERR_FENCED && 2 * plan.suspects() >= plan.ranks;
+        // Where as many are cut off, or have ended, as are left, nobody can know who goes on.
+        const bool is_apart = status == DTRAIN_ERR_FENCED && 2 * not_there() >= plan.ranks;
         if (std::ranges::find(may_happen, status) == std::end(may_happen) && !is_apart &&
             !plan.is_suspect(process))
             fail_life("process %d: %s: %s: %s", process, call, dtrain_status_name(status),
                       last_error().c_str());
         return false;
+    }
+    int not_there() const {
+        int count = 0;
+        for (int i = 0; i < plan.workers(); i++)
+            count += plan.is_suspect(i) || world->processes[i].state == Process::State::left;
+        return count;
     }
     bool is_over() const { return world->board[steps] >= uint64_t(plan.steps * plan.ranks); }
 

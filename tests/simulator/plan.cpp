@@ -56,6 +56,10 @@ Plan::Plan(uint64_t seed) {
     }
     for (int64_t i = below(3); i > 0; i--) add_fault(random());
     restarts = kind == Kind::fixed && below(3) == 0;
+    if (below(4) == 0) { // the protocol of libfabric and UCX
+        options.front().second = "card";
+        options.emplace_back("plugin.path", DTRAIN_SIMULATOR_PLUGINS);
+    }
 }
 
 void Plan::add_fault(uint64_t random) {

@@ -22,7 +22,7 @@ inline void settle(Node &node) {
 // The caller's loop: work, arm, sleep. False when it would sleep for quiet_ms, as after a lost
 // wake-up.
 template <class Condition>
-bool sleep_until(Node &node, Condition &&condition, int quiet_ms = 1000) {
+bool sleep_until(Node &node, Condition &&condition, int quiet_ms = 10'000) {
     const int64_t deadline = now_ns() + 20'000'000'000;
     const int fd = ops().event_fd(node.dev);
     while (node.progress(), !condition()) {
