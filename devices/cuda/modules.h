@@ -47,6 +47,8 @@ enum Kernel : uint32_t {
     kernel_lars_ratio,
     kernel_lamb_ratio,
     kernel_adagrad_rows_ratio,
+    kernel_add,
+    kernel_assign,
     kernel_sgd,
     kernel_momentum,
     kernel_nesterov,

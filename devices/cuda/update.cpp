@@ -13,11 +13,15 @@ struct Rule {
     Kernel apply, norms = kernel_norms, ratio = kernel_count;
 };
 constexpr Rule rules[] = {
+    {DTRAIN_RULE_ADD, kernel_add},
+    {DTRAIN_RULE_ASSIGN, kernel_assign},
     {DTRAIN_RULE_SGD, kernel_sgd},
     {DTRAIN_RULE_MOMENTUM, kernel_momentum},
     {DTRAIN_RULE_ADAGRAD, kernel_adagrad},
     {DTRAIN_RULE_ADAM, kernel_adam},
     {DTRAIN_RULE_MEAN, kernel_mean},
+    {DTRAIN_RULE_MIN, kernel_min},
+    {DTRAIN_RULE_MAX, kernel_max},
     {DTRAIN_RULE_NESTEROV, kernel_nesterov},
     {DTRAIN_RULE_ADAGRAD_ROWS, kernel_adagrad_rows, kernel_norms, kernel_adagrad_rows_ratio},
     {DTRAIN_RULE_RMSPROP, kernel_rmsprop},

@@ -1,10 +1,10 @@
-// The kernels of update rules, of one dtype, which DT_NAME and DT_TYPE name.
-// SPDX-License-Identifier: Apache-2.0
+// The kernels of update rules, of one dtype, which DT_NAME names; DT_TYPE and DT_FORMAT are its
+// type and its class of formats.h. SPDX-License-Identifier: Apache-2.0
 //
 // The loops are those of processors (lib/ps/rules/loops), each called for one element. Norms are
 // summed in the order of lib/device: eight partial sums for a block, then block after block.
 #include "arguments.h"
-#include "portable.h"
+#include "ops.h"
 
 #include "ps/rules/loops/adadelta.h"
 #include "ps/rules/loops/adagrad.h"
@@ -241,6 +241,23 @@ DT_RULE(ftrl)
 DT_RULE(lars)
 DT_RULE(lamb)
 DT_RULE(mean)
+
+// Rules that only combine, for the columns of segments.
+#define DT_COMBINATION(name, Op)                                                                   \
+    struct name##_type {                                                                           \
+        DT_FN void run(const Step &, T *w, const T *g, T *, T *, T *) {                            \
+            *w = Op<DT_FORMAT>::last(Op<DT_FORMAT>::add(Op<DT_FORMAT>::first(*w), *g), 2);         \
+        }                                                                                          \
+    };                                                                                             \
+    DT_RULE_KERNEL(name) { apply<name##_type>(a); }
+DT_COMBINATION(add, Sum)
+DT_COMBINATION(min, Min)
+DT_COMBINATION(max, Max)
+
+struct assign_type {
+    DT_FN void run(const Step &, T *w, const T *g, T *, T *, T *) { *w = *g; }
+};
+DT_RULE_KERNEL(assign) { apply<assign_type>(a); }
 
 // Its state is of rows, and is in the ratio.
 DT_RULE_KERNEL(adagrad_rows) {

@@ -76,6 +76,8 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_MISMATCH, ""}, // describe()
     {DTRAIN_IN_PROGRESS, "waits for worker %llu, which has ended %llu clocks"},
     {DTRAIN_ERR_AUTH, ""}, // describe()
+    {DTRAIN_ERR_DEVICE, "the accelerator that holds the table's values there has failed (the "
+                        "server's log says how); restore a checkpoint, or create the table anew"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

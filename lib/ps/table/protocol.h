@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 inline constexpr uint64_t created_limited = 1, created_inherited = 2;
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 18;
+inline constexpr uint8_t protocol_version = 19;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // limit for values in a request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // leaves room for a key
@@ -207,9 +207,10 @@ enum class Reason : uint16_t {
     modes_differ = 40, // the numbers are the mode_bits() of two workers
     // Not an answer, which follows: the request was repeated while it waits for another worker.
     waits = 41,
-    no_right = 42 // the numbers are the missing rights (access.h), and the worker
+    no_right = 42, // the numbers are the missing rights (access.h), and the worker
+    device = 43    // of the server has failed, and with it the table's values there
 };
-inline constexpr uint16_t last_reason = 42;
+inline constexpr uint16_t last_reason = 43;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale &&
            reason != Reason::waits;
