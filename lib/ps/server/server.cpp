@@ -130,7 +130,7 @@ Status Server::make_on_device(const std::string &name, const TableParams &params
         if (Status s = config_.accelerators->find_device("cuda", config_.device, domain);
             s != DTRAIN_OK)
             return fail_within(s, "its option ps.device is %d", config_.device);
-        stage_ = std::make_shared<DeviceStage>(*domain);
+        if (Status s = DeviceStage::open(*domain, stage_); s != DTRAIN_OK) return s;
     }
     return DeviceShard::create({stage_, config_.log}, name, params, part, config_.workers, out);
 }

@@ -45,6 +45,7 @@ class DeviceShard final : public Storage {
                          const TableParams &params, const Part &part, uint32_t workers,
                          std::unique_ptr<Storage> &out);
 
+    ~DeviceShard() override { stage_->drain(); }
     Reason push(const Items &items, const void *g, bool begins, uint32_t worker) override;
     Reason collect(uint32_t sum, const Items &items, const void *g, double weight,
                    uint32_t worker) override;

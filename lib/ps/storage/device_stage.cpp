@@ -15,37 +15,51 @@ constexpr int64_t patience = 10 * second;
 
 } // namespace
 
+Status DeviceStage::open(accel::Domain &domain, std::shared_ptr<DeviceStage> &out) {
+    std::shared_ptr<DeviceStage> made(new DeviceStage(domain));
+    if (Status s = domain.pinned().take(1, made->words_); s != DTRAIN_OK) return s;
+    if (Status s = made->queue_.open(domain.ops(), domain.dev(), *made->words_, 0,
+                                     domain.attr().limit_bytes, nullptr);
+        s != DTRAIN_OK)
+        return accel::explain(s, domain.name().c_str(), "table");
+    for (Slot &slot : made->slots_)
+        if (Status s = domain.pinned().take(slot_bytes, slot.block); s != DTRAIN_OK) return s;
+    out = std::move(made);
+    return DTRAIN_OK;
+}
+
 DeviceStage::~DeviceStage() {
+    drain();
+    const bool idle = words_ == nullptr || queue_.is_idle(); // else the device may still write to its memory
+    queue_.close();
     for (Slot &slot : slots_)
         if (slot.block != nullptr)
-            domain_.pinned().give_back(
-                std::move(slot.block),
-                [queue = &domain_.kernels(), batch = slot.batch] { return queue->passed(batch); });
+            domain_.pinned().give_back(std::move(slot.block), [=] { return idle; });
+    if (words_ != nullptr) domain_.pinned().give_back(std::move(words_), [=] { return idle; });
 }
+
+void DeviceStage::drain() { queue_.drain(monotonic_clock().now_ns() + patience); }
 
 Status DeviceStage::reserve(uint64_t bytes) {
     if (scratch_ != nullptr && scratch_->bytes() >= bytes) return DTRAIN_OK;
     std::shared_ptr<accel::DeviceMemory> larger;
     if (Status s = accel::DeviceMemory::allocate(domain_, bytes, false, larger); s != DTRAIN_OK)
         return s;
+    drain();
     scratch_ = std::move(larger);
     return DTRAIN_OK;
 }
 
 Status DeviceStage::wait(uint32_t batch) {
-    const Status s = domain_.kernels().wait(batch, monotonic_clock().now_ns() + patience);
+    const Status s = queue_.wait(batch, monotonic_clock().now_ns() + patience);
     return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
 }
 
 Status DeviceStage::take_slot(Slot *&out) {
     Slot &slot = slots_[next_];
-    if (slot.block == nullptr) {
-        if (Status s = domain_.pinned().take(slot_bytes, slot.block); s != DTRAIN_OK) return s;
-    } else {
-        if (slot.kept)
-            if (Status s = flush(); s != DTRAIN_OK) return s;
-        if (Status s = wait(slot.batch); s != DTRAIN_OK) return s;
-    }
+    if (slot.kept)
+        if (Status s = flush(); s != DTRAIN_OK) return s;
+    if (Status s = wait(slot.batch); s != DTRAIN_OK) return s;
     next_ = (next_ + 1) % slots_.size();
     out = &slot;
     return DTRAIN_OK;
@@ -66,7 +80,7 @@ Status DeviceStage::put(void *to, const void *from, uint64_t bytes) {
 
 Status DeviceStage::submit(const Work &work) {
     bool begun = false;
-    const Status s = domain_.kernels().submit(
+    const Status s = queue_.submit(
         [&](dtrain_dv_queue_t *queue, bool &any) -> Status {
             any = true;
             const Status copied =

@@ -18,8 +18,8 @@ namespace dtrain::ps {
 // All calls need the agent's lock.
 class DeviceStage {
   public:
-    // The domain outlives it.
-    explicit DeviceStage(accel::Domain &domain) : domain_(domain) {}
+    // The domain outlives it. NO_MEMORY: there is no memory to pin.
+    static Status open(accel::Domain &domain, std::shared_ptr<DeviceStage> &out);
     ~DeviceStage();
     DeviceStage(const DeviceStage &) = delete;
     DeviceStage &operator=(const DeviceStage &) = delete;
@@ -40,14 +40,17 @@ class DeviceStage {
     // Copies to the host what is there after all that was submitted, and waits for it.
     Status get(void *to, const void *from, uint64_t bytes);
     Status finish(); // waits for all
+    // Before memory of the device is freed: waits, at most so long, whatever has happened.
+    void drain();
 
   private:
+    explicit DeviceStage(accel::Domain &domain) : domain_(domain) {}
     struct Slot {
         std::unique_ptr<accel::PinnedBlock> block;
         uint32_t batch = 0; // the last one that uses it
         bool kept = false;  // a copy from it was not submitted yet
     };
-    Status take_slot(Slot *&out);
+    Status take_slot(Slot *&out); // once it is free
     Status wait(uint32_t batch);
 
     static constexpr uint64_t slot_bytes = 1 << 20;
@@ -55,8 +58,10 @@ class DeviceStage {
     std::shared_ptr<accel::DeviceMemory> scratch_;
     std::array<Slot, 4> slots_;
     size_t next_ = 0;
-    std::vector<accel::Copy> copies_; // of put()
-    uint32_t last_ = 0;               // batch
+    std::vector<accel::Copy> copies_;           // of put()
+    std::unique_ptr<accel::PinnedBlock> words_; // of the queue
+    accel::OwnQueue queue_;
+    uint32_t last_ = 0; // batch
 };
 
 } // namespace dtrain::ps

@@ -122,15 +122,15 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
         if (field.real != nullptr && was_given(given.*field.given, field.bit, given.given))
             p.*field.real = given.*field.given;
     if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
+    if (const char *why = unfit_for_device(p); p.memory == DTRAIN_MEM_CUDA && why != nullptr)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "table_create \"%.*s\": memory is a GPU's, but %s; leave memory 0",
+                    static_cast<int>(name.size()), name.data(), why);
     if (given.segment_count > 0)
         if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
             return fail_within(s, "table_create \"%.*s\"", static_cast<int>(name.size()),
                                name.data());
     resolve_placement(given, p);
-    if (const char *why = unfit_for_device(p); p.memory == DTRAIN_MEM_CUDA && why != nullptr)
-        return fail(DTRAIN_ERR_UNSUPPORTED,
-                    "table_create \"%.*s\": memory is a GPU's, but %s; leave memory 0",
-                    static_cast<int>(name.size()), name.data(), why);
     uint32_t bad = first_bad_field(p);
     if (bad == placement_field)
         return fail(DTRAIN_ERR_INVALID, "table_create \"%.*s\": %s", static_cast<int>(name.size()),
