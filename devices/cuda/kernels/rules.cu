@@ -1,5 +1,5 @@
-// The kernels of update rules, of one dtype, which DT_NAME names; DT_TYPE and DT_FORMAT are its
-// type and its class of formats.h. SPDX-License-Identifier: Apache-2.0
+// The kernels of update rules, of one dtype: DT_NAME, with the type DT_TYPE and the class DT_FORMAT.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The loops are those of processors (lib/ps/rules/loops), each called for one element. Norms are
 // summed in the order of lib/device: eight partial sums for a block, then block after block.
