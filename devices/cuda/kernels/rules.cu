@@ -1,4 +1,4 @@
-// The kernels of update rules, of one dtype: DT_NAME, with the type DT_TYPE and the class DT_FORMAT.
+// The kernels of update rules, of one dtype: DT_NAME, of the type DT_TYPE, the class DT_FORMAT.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loops are those of processors (lib/ps/rules/loops), each called for one element. Norms are
