@@ -46,7 +46,7 @@ void other_calls(void **) {
                            });
                 twins.same_state();
                 // From and to memory of a GPU, which need not be the table's.
-                gpu::Buffer buffer = gpu::copy_of(g, 1);
+                gpu::Buffer buffer = gpu::copy_of(g, gpu::devices() - 1);
                 OK(dtrain_table_push(twins.on_device(), 0, length, buffer.address(), nullptr,
                                      nullptr));
                 OK(dtrain_table_push(twins.on_host(), 0, length, g.data(), nullptr, nullptr));
