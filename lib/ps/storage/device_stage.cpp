@@ -30,7 +30,8 @@ Status DeviceStage::open(accel::Domain &domain, std::shared_ptr<DeviceStage> &ou
 
 DeviceStage::~DeviceStage() {
     drain();
-    const bool idle = words_ == nullptr || queue_.is_idle(); // else the device may still write to its memory
+    const bool idle =
+        words_ == nullptr || queue_.is_idle(); // else the device may still write to its memory
     queue_.close();
     for (Slot &slot : slots_)
         if (slot.block != nullptr)
