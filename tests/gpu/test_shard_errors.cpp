@@ -170,6 +170,11 @@ void fails_amid_a_rule(void **) {
                 twins.same_values();
                 twins.same_state();
             }
+            fail_at("cuMemcpyAsync:2"); // while it is saved: of its state
+            FAILS(DTRAIN_ERR_DEVICE, dtrain_checkpoint_save(&table, 1, 2, nullptr, nullptr));
+            expect_text("could not be copied for the checkpoint");
+            fail_at("");
+            all_fail(table);
             fail_at("cuMemcpyAsync:1"); // what is restored does not get there
             FAILS(DTRAIN_ERR_DEVICE, dtrain_checkpoint_restore(&table, 1, 1, nullptr, nullptr));
             fail_at("");
