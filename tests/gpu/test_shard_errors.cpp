@@ -2,6 +2,7 @@
 // waits for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/checkpoints.h"
+#include "contract/elastic.h"
 #include "gpu/in_child.h"
 #include "gpu/twins.h"
 
@@ -209,6 +210,45 @@ void fails_at_a_clock(void **) {
     });
 }
 
+// From host memory to a GPU and back, with a rank less: whether the parts stay on their servers, or
+// are handed over.
+void memory_changes_with_generations(void **) {
+    elastic::Job job;
+    job.start(2, [&](int rank) {
+        ranks::Options options = elastic::elastic_shm;
+        options.push_back(with_device[0]);
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = elastic::join_as(context, job.rendezvous(), rank, 2);
+        dtrain_table_params_t params = table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, 1000);
+        params.learning_rate = params.momentum = 0.5;
+        const std::vector<float> g(1000, 1);
+        std::vector<float> w(1000);
+        const float expected[] = {-0.5f, -1.25f, -2.125f, -3.0625f}; // v = 1, 1.5, 1.75, 1.875
+        for (int generation = 0; generation < 4; generation++) {
+            params.memory = generation % 2 == 0 ? DTRAIN_MEM_HOST : DTRAIN_MEM_CUDA;
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "w", &params, &table));
+            if (dtrain_comm_rank(comm) == 0)
+                OK(dtrain_table_push(table, 0, 1000, g.data(), nullptr, nullptr));
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+            OK(dtrain_table_pull(table, 0, 1000, w.data(), nullptr, nullptr));
+            for (const float x : w) REQUIRE(x == expected[generation]);
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+            const bool leaves = generation == 1 && rank == 1;
+            dtrain_comm_t *next = nullptr;
+            const dtrain_reform_params_t sizes = elastic::sizes(1, 0, leaves);
+            OK(dtrain_comm_reform(comm, &sizes, &next));
+            OK(dtrain_table_destroy(table));
+            OK(dtrain_comm_destroy(comm));
+            comm = next;
+            if (leaves) break;
+        }
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 // A kernel of the program's has faulted: the driver refuses everything until the process ends.
 void sticky_fault(void **) {
     in_child([] {
@@ -270,6 +310,7 @@ void dead_device(void **) {
 int main() {
     setenv("DTRAIN_OP_TIMEOUT", "60s", 0);
     const CMUnitTest tests[] = {
+        cmocka_unit_test(memory_changes_with_generations),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(fails_amid_a_rule),
         cmocka_unit_test(fails_at_a_clock),
