@@ -1016,6 +1016,13 @@ typedef struct dtrain_table_params {
     /* LINEAR, COSINE: >= 0; EXPONENTIAL, STAIRCASE: > 0. With FTRL, which divides by the rate: > 0
      * for the first two and >= 1 for the other two. */
     double decay;
+    /* Where servers keep the values and the rule's state: DTRAIN_MEM_CUDA: in the memory of a GPU
+     * (each server's option ps.device), which also applies the rule; results have the same bits.
+     * For dense tables, except with FUNCTION, DC_SGD or a storage_dtype of I8
+     * (DTRAIN_ERR_UNSUPPORTED). 0, DTRAIN_MEM_HOST: in the servers' host memory. Checkpoints of one
+     * can be restored to the other. If a server has no GPU, all workers get its error. */
+    uint32_t memory;
+    uint32_t reserved2; /* 0 */
 } dtrain_table_params_t;
 /* Creates a table. Collective over comm (the job's own communicator, not a split one),
  * blocking. All workers give the same name and parameters, else all get DTRAIN_ERR_MISMATCH with

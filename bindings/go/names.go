@@ -12,7 +12,7 @@ import (
 // encoding/json use the names, too.
 type Named interface {
 	Op | DType | Rule | Consistency | Distribution | Placement | NotFinite | Steps | MeanOver | Schedule |
-		Compression | GraphKind
+		TableMemory | Compression | GraphKind
 }
 
 // Parse returns the value of a name: Parse[Op]("sum"), Parse[Rule]("adagrad"),
@@ -134,6 +134,9 @@ var (
 	meanNames = names[MeanOver]{
 		{"workers", MeanOverWorkers}, {"pushers", MeanOverPushers},
 	}
+	memoryNames = names[TableMemory]{
+		{"host", MemoryHost}, {"cuda", MemoryCUDA},
+	}
 	scheduleNames = names[Schedule]{
 		{"constant", ScheduleConstant}, {"linear", ScheduleLinear}, {"cosine", ScheduleCosine},
 		{"exponential", ScheduleExponential}, {"staircase", ScheduleStaircase},
@@ -243,6 +246,16 @@ func (m MeanOver) MarshalText() ([]byte, error) { return meanNames.text("mean-ov
 // UnmarshalText sets the value of this name.
 func (m *MeanOver) UnmarshalText(text []byte) error {
 	return meanNames.find("mean-over", string(text), m)
+}
+
+func (m TableMemory) String() string { return memoryNames.of("TableMemory", m) }
+
+// MarshalText returns the name.
+func (m TableMemory) MarshalText() ([]byte, error) { return memoryNames.text("memory", m) }
+
+// UnmarshalText sets the value of this name.
+func (m *TableMemory) UnmarshalText(text []byte) error {
+	return memoryNames.find("memory", string(text), m)
 }
 
 func (s Schedule) String() string { return scheduleNames.of("Schedule", s) }

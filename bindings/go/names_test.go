@@ -48,6 +48,7 @@ func TestNames(t *testing.T) {
 	named(t, "ring", dtrain.Ring)
 	named(t, "Table", dtrain.StepsTable)
 	named(t, "pushers", dtrain.MeanOverPushers)
+	named(t, "CUDA", dtrain.MemoryCUDA)
 	named(t, "inverse_sqrt", dtrain.ScheduleInverseSqrt)
 	distribution, err := dtrain.Parse[dtrain.Distribution]("normal")
 	check(t, err)

@@ -90,6 +90,15 @@ const (
 	MeanOverPushers MeanOver = C.DTRAIN_MEAN_PUSHERS
 )
 
+// TableMemory says where servers keep a table.
+type TableMemory uint32
+
+// In their host memory, or in that of a GPU, which also applies the update rule.
+const (
+	MemoryHost TableMemory = C.DTRAIN_MEM_HOST
+	MemoryCUDA TableMemory = C.DTRAIN_MEM_CUDA
+)
+
 // Schedule is the learning rate as a function of the number of the table's update, after the warmup.
 type Schedule uint32
 
@@ -161,6 +170,7 @@ type TableParams struct {
 	Schedule                                           Schedule
 	WarmupSteps, DecaySteps                            uint64
 	Decay                                              float64
+	Memory                                             TableMemory
 	Placement                                          Placement
 	VirtualNodes                                       uint32
 	PlacementBlock, KeyCount, SplitBytes               uint64
@@ -244,6 +254,7 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	c.SetWarmup_steps(p.WarmupSteps)
 	c.SetDecay_steps(p.DecaySteps)
 	c.SetDecay(p.Decay)
+	c.SetMemory(uint32(p.Memory))
 	c.SetPlacement(uint32(p.Placement))
 	c.SetVirtual_nodes(p.VirtualNodes)
 	c.SetPlacement_block(p.PlacementBlock)

@@ -349,6 +349,7 @@ func TestNumbersArrive(t *testing.T) {
 		{decaying, "decay_steps", func(p *Params) { p.DecaySteps = 10 }},
 		{decaying, "decay", func(p *Params) { p.Decay = 0 }},
 		{averaged, "mean_over", func(p *Params) { p.MeanOver = dtrain.MeanOverWorkers }},
+		{begun, "memory", func(p *Params) { p.Memory = dtrain.MemoryCUDA }},
 		{begun, "accumulator", func(p *Params) { p.Accumulator = 0 }},
 		{part, "segment 0 accumulator", func(p *Params) {
 			p.Segments = []dtrain.Segment{{Count: 2, Rule: dtrain.RuleFTRL}}

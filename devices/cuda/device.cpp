@@ -142,10 +142,15 @@ void close(dtrain_dv_dev_t *dev) {
 
 Status prepare(dtrain_dv_dev_t *dev, uint32_t dtype) {
     if (const Status s = dev->check(); s != DTRAIN_OK) return s;
+    const uint32_t module = module_of(dtype);
+    if (module == module_count)
+        return fail(dev->host, DTRAIN_ERR_UNSUPPORTED, "cuda: there are no kernels for the %s %u",
+                    dtype < DTRAIN_DV_RULES ? "dtype" : "rules of the dtype",
+                    dtype % DTRAIN_DV_RULES);
     const Current current(*dev);
     if (current.result() != success)
         return dev->driver.fail(dev->host, current.result(), "the context of cuda%d", dev->ordinal);
-    return dev->modules.load(dev->driver, dev->host, dtype);
+    return dev->modules.load(dev->driver, dev->host, module);
 }
 
 } // namespace dtrain::cuda

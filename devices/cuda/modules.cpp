@@ -5,20 +5,53 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr const char *suffixes[] = {"sum",   "avg",   "prod",   "min",    "max",
-                                    "band",  "bor",   "bxor",   "scale",  "multiply",
-                                    "weigh", "widen", "narrow", "gather", "scatter"};
+constexpr const char *suffixes[] = {"sum",
+                                    "avg",
+                                    "prod",
+                                    "min",
+                                    "max",
+                                    "band",
+                                    "bor",
+                                    "bxor",
+                                    "scale",
+                                    "multiply",
+                                    "weigh",
+                                    "widen",
+                                    "narrow",
+                                    "gather",
+                                    "scatter",
+                                    "round",
+                                    "clip_norms",
+                                    "clip_scale",
+                                    "norms",
+                                    "lamb_norms",
+                                    "lars_ratio",
+                                    "lamb_ratio",
+                                    "adagrad_rows_ratio",
+                                    "add",
+                                    "assign",
+                                    "sgd",
+                                    "momentum",
+                                    "nesterov",
+                                    "adagrad",
+                                    "adagrad_rows",
+                                    "rmsprop",
+                                    "adadelta",
+                                    "adam",
+                                    "adamw",
+                                    "amsgrad",
+                                    "ftrl",
+                                    "lars",
+                                    "lamb",
+                                    "mean"};
 static_assert(sizeof suffixes / sizeof *suffixes == kernel_count);
 
 } // namespace
 
-Status Modules::load(const Driver &driver, const Host &host, uint32_t dtype) {
-    if (dtype >= dtype_count)
-        return fail(host, DTRAIN_ERR_UNSUPPORTED, "cuda: there are no kernels for the dtype %u",
-                    dtype);
+Status Modules::load(const Driver &driver, const Host &host, uint32_t which) {
     const std::lock_guard lock(mutex_);
-    if (is_loaded(dtype)) return DTRAIN_OK;
-    const ModuleText &text = module_texts[dtype];
+    if (is_loaded(which)) return DTRAIN_OK;
+    const ModuleText &text = module_texts[which];
     Module module = nullptr;
     if (const Result r = driver.module_load(&module, text.ptx); r != success)
         return driver.fail(host, r, "the kernels of %s cannot be loaded", text.name);
@@ -33,16 +66,16 @@ Status Modules::load(const Driver &driver, const Host &host, uint32_t dtype) {
             (void)driver.module_unload(module);
             return driver.fail(host, r, "the kernel %s cannot be loaded", name);
         }
-        functions_[dtype][k] = function;
+        functions_[which][k] = function;
     }
-    modules_[dtype] = module;
-    loaded_[dtype].store(true, std::memory_order_release);
+    modules_[which] = module;
+    loaded_[which].store(true, std::memory_order_release);
     return DTRAIN_OK;
 }
 
 void Modules::unload(const Driver &driver) {
-    for (uint32_t dtype = 0; dtype < dtype_count; dtype++)
-        if (modules_[dtype] != nullptr) (void)driver.module_unload(modules_[dtype]);
+    for (const Module module : modules_)
+        if (module != nullptr) (void)driver.module_unload(module);
 }
 
 } // namespace dtrain::cuda

@@ -1,7 +1,6 @@
 // Launches kernels.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/arguments.h"
-#include "queue.h"
+#include "launch.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -9,37 +8,6 @@ namespace {
 constexpr uint32_t element_bytes[dtype_count] = {1, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
 
 bool is_half(uint32_t dtype) { return dtype == DTRAIN_F16 || dtype == DTRAIN_BF16; }
-
-Status refuse(const dtrain_dv_queue &queue, const char *why) {
-    return fail(queue.device.host, DTRAIN_ERR_INVALID, "cuda: %s", why);
-}
-
-// `items` is how many elements there are, of which a thread does at least one.
-template <class Arguments>
-Status launch(dtrain_dv_queue &queue, uint32_t dtype, Kernel kernel, const Arguments &arguments,
-              uint64_t items) {
-    static_assert(sizeof arguments <= 4096, "the limit of a kernel's arguments");
-    const dtrain_dv_dev &device = queue.device;
-    const Function function = device.modules.function(dtype, kernel);
-    if (function == nullptr)
-        return device.modules.is_loaded(dtype)
-                   ? refuse(queue, "this dtype has no such op")
-                   : fail(device.host, DTRAIN_ERR_STATE,
-                          "cuda: the kernels of the dtype %u were not prepared", dtype);
-    const uint64_t blocks = (items + block_threads - 1) / block_threads;
-    const auto grid = unsigned(std::min<uint64_t>(blocks, device.most_blocks));
-    size_t bytes = sizeof arguments;
-    void *extra[] = {reinterpret_cast<void *>(launch_buffer), const_cast<Arguments *>(&arguments),
-                     reinterpret_cast<void *>(launch_buffer_size), &bytes,
-                     reinterpret_cast<void *>(launch_end)};
-    return in_context(
-        device,
-        [&] {
-            return device.driver.launch(function, grid, 1, 1, block_threads, 1, 1, 0, queue.stream,
-                                        nullptr, extra);
-        },
-        "launching a kernel for %lu items", items);
-}
 
 Status reduce(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
     if (work.op < DTRAIN_SUM || work.op > DTRAIN_BXOR)
@@ -96,6 +64,13 @@ Status move_rows(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
     return launch(queue, 0, kernel, arguments, bytes);
 }
 
+Status round_at_random(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    if (work.dtype != DTRAIN_F32 || !is_half(work.op))
+        return refuse(queue, "rounding is from f32 to f16 or bf16");
+    const RoundArguments arguments{work.dsts[0], work.srcs[0], work.count, work.seed, work.first};
+    return launch(queue, work.op, kernel_round, arguments, work.count);
+}
+
 struct Row {
     uint32_t kind;
     bool many_dsts, many_srcs, weights;
@@ -109,6 +84,8 @@ constexpr Row rows[] = {
     {DTRAIN_DV_CONVERT, false, false, false, convert},
     {DTRAIN_DV_GATHER, false, false, false, move_rows},
     {DTRAIN_DV_SCATTER, false, false, false, move_rows},
+    {DTRAIN_DV_UPDATE, false, false, false, update},
+    {DTRAIN_DV_ROUND, false, false, false, round_at_random},
 };
 
 const char *what_is_wrong(const Row &row, const dtrain_dv_work_t &work) {
@@ -118,9 +95,9 @@ const char *what_is_wrong(const Row &row, const dtrain_dv_work_t &work) {
     if (row.weights && work.weights == nullptr) return "weights is NULL";
     if (row.submit == move_rows) return nullptr;
     if (work.dtype == 0 || work.dtype >= dtype_count) return "an unknown dtype";
-    const bool narrow = work.kind == DTRAIN_DV_CONVERT && is_half(work.op);
+    const bool converts = work.kind == DTRAIN_DV_CONVERT || work.kind == DTRAIN_DV_ROUND;
     const uint32_t from = element_bytes[work.dtype];
-    const uint32_t to = work.kind != DTRAIN_DV_CONVERT ? from : narrow ? 2 : 4;
+    const uint32_t to = !converts ? from : is_half(work.op) ? 2 : 4;
     const auto odd = [](const void *p, uint32_t size) {
         return reinterpret_cast<uintptr_t>(p) % size != 0;
     };
@@ -138,6 +115,9 @@ Status run(dtrain_dv_queue_t *queue, const dtrain_dv_work_t *given) {
     for (const Row &row : rows) {
         if (row.kind != work.kind) continue;
         if (const char *why = what_is_wrong(row, work)) return refuse(*queue, why);
+        if (work.kind == DTRAIN_DV_UPDATE && !has_rule(work.op))
+            return fail(queue->device.host, DTRAIN_ERR_UNSUPPORTED,
+                        "cuda: there is no kernel for the rule %u", work.op);
         if (work.count == 0) return queue->device.check();
         return row.submit(*queue, work);
     }

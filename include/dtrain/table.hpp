@@ -100,6 +100,7 @@ class TableParams : public detail::RuleParams<TableParams, dtrain_table_params_t
     TableParams &warmup_steps(uint64_t value) { return set(params_.warmup_steps, value); }
     TableParams &decay_steps(uint64_t value) { return set(params_.decay_steps, value); }
     TableParams &decay(double value) { return set(params_.decay, value); }
+    TableParams &memory(TableMemory value) { return set(params_.memory, value); }
     TableParams &placement(Placement value) { return set(params_.placement, value); }
     TableParams &placement_block(uint64_t value) { return set(params_.placement_block, value); }
     TableParams &virtual_nodes(uint32_t value) { return set(params_.virtual_nodes, value); }

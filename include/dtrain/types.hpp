@@ -84,6 +84,8 @@ enum class NotFinite : uint32_t {
 };
 enum class Steps : uint32_t { OWN = DTRAIN_STEPS_OWN, TABLE = DTRAIN_STEPS_TABLE };
 enum class MeanOver : uint32_t { WORKERS = DTRAIN_MEAN_WORKERS, PUSHERS = DTRAIN_MEAN_PUSHERS };
+// Where servers keep a table.
+enum class TableMemory : uint32_t { HOST = DTRAIN_MEM_HOST, CUDA = DTRAIN_MEM_CUDA };
 enum class Schedule : uint32_t {
     CONSTANT = DTRAIN_SCHEDULE_CONSTANT,
     LINEAR = DTRAIN_SCHEDULE_LINEAR,

@@ -35,13 +35,13 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
     const uint64_t longest = std::max<uint64_t>(attr.limit_bytes, 1);
     s = PinnedBlock::make(ops, made->dev_, page, made->words_);
     if (s == DTRAIN_OK)
-        s = made->to_host_.open(ops, made->dev_, *made->words_, 0, longest, *config.waker);
+        s = made->to_host_.open(ops, made->dev_, *made->words_, 0, longest, config.waker);
     if (s == DTRAIN_OK)
         s = made->to_device_.open(ops, made->dev_, *made->words_, cache_line, longest,
-                                  *config.waker);
+                                  config.waker);
     if (s == DTRAIN_OK)
         s = made->kernels_.open(ops, made->dev_, *made->words_, 2 * cache_line, longest,
-                                *config.waker);
+                                config.waker);
     if (s != DTRAIN_OK) return explain(s, name.c_str(), "open");
     out = std::move(made);
     return DTRAIN_OK;

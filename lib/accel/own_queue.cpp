@@ -34,11 +34,11 @@ Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
 }
 
 Status OwnQueue::open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
-                      uint64_t offset, uint64_t longest_copy, Waker &waker) {
+                      uint64_t offset, uint64_t longest_copy, Waker *waker) {
     page_ = page.mem();
     offset_ = offset;
     longest_copy_ = longest_copy;
-    waker_ = &waker;
+    waker_ = waker;
     word_ = new (page.host() + offset) std::atomic<uint32_t>(0);
     begun_ = new (page.host() + offset + sizeof *word_) std::atomic<uint32_t>(0);
     if (Status s = ops.queue_own(dev, 1, &queue_); s != DTRAIN_OK) return s;
@@ -60,7 +60,7 @@ template <class Submit> Status OwnQueue::submit_batch(Submit &&submit, uint32_t 
     if (status == DTRAIN_OK) status = submit();
     const std::string text = error_text();
     const Status signalled = ops_->signal(queue_, page_, offset_, batch);
-    if (signalled == DTRAIN_OK) waker_->call_after(*ops_, queue_);
+    if (signalled == DTRAIN_OK && waker_ != nullptr) waker_->call_after(*ops_, queue_);
     if (status != DTRAIN_OK) set_error_text(text.c_str());
     return status != DTRAIN_OK ? status : signalled;
 }

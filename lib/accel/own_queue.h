@@ -28,9 +28,9 @@ Status submit_copies(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue,
 class OwnQueue { // thread-safe
   public:
     // page: holds the words at this offset, 8 bytes; outlives the queue, as dev does. waker: is
-    // told of each batch that is done.
+    // told of each batch that is done; nullptr: no thread sleeps until then.
     Status open(const dtrain_dv_ops_t &ops, dtrain_dv_dev_t *dev, const PinnedBlock &page,
-                uint64_t offset, uint64_t longest_copy, Waker &waker);
+                uint64_t offset, uint64_t longest_copy, Waker *waker);
     ~OwnQueue() { close(); }
     void close();
 

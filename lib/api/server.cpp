@@ -54,8 +54,8 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
-        if (Status s =
-                dtrain::ps::Node::open(std::move(session), context->functions, {}, fresh->node);
+        if (Status s = dtrain::ps::Node::open(
+                std::move(session), {context->functions, context->domains}, {}, fresh->node);
             s != DTRAIN_OK)
             return s;
         *server_p = fresh.release();
@@ -75,8 +75,8 @@ Status follow(dtrain_server *server, const NodePtr &from, const dtrain::cluster:
     if (Status s = dtrain::elastic::follow(*from, *context.backgrounds, next, made); s != DTRAIN_OK)
         return s;
     std::lock_guard lock(context.session_mutex);
-    if (Status s =
-            dtrain::ps::Node::open(made.session, context.functions, std::move(made.legacy), fresh);
+    if (Status s = dtrain::ps::Node::open(made.session, {context.functions, context.domains},
+                                          std::move(made.legacy), fresh);
         s != DTRAIN_OK)
         return s;
     std::lock_guard exchange(server->mutex);

@@ -18,7 +18,8 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     std::lock_guard lock(context.session_mutex);
     out = comm->node;
     if (out != nullptr) return DTRAIN_OK;
-    if (Status s = dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions,
+    if (Status s = dtrain::ps::Node::open(comm->communicator->shared_session(),
+                                          {context.functions, context.domains},
                                           std::move(comm->legacy), out);
         s != DTRAIN_OK)
         return s;
@@ -28,8 +29,9 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
 
 // Copies the caller's segments. Their structs may be shorter or longer than this library's.
 Status take_segments(dtrain_table_params_t &given, dtrain_segment_t *segments) {
-    if (given.reserved != 0)
-        return fail(DTRAIN_ERR_INVALID, "table_create: params.reserved is not 0");
+    if (given.reserved != 0 || given.reserved2 != 0)
+        return fail(DTRAIN_ERR_INVALID, "table_create: params.%s is not 0",
+                    given.reserved != 0 ? "reserved" : "reserved2");
     if (given.segment_count > DTRAIN_SEGMENTS)
         return fail(DTRAIN_ERR_INVALID, "table_create: segment_count is %u, at most %d are allowed",
                     given.segment_count, DTRAIN_SEGMENTS);

@@ -102,11 +102,14 @@ constexpr OptionSpec all_options[] = {
      "file with the tokens for which a server grants rights on tables, a line each: the table's "
      "name (or its beginning and *), rights (create,push,pull,checkpoint, or all), token; only its "
      "owner may have access to it"},
+    {"ps.device", "0", integer, 0, 4095, nullptr,
+     "number of the GPU on which a server keeps tables with memory=CUDA, among those that its "
+     "process sees"},
     {"ps.functions", "", text, 0, 0, nullptr,
      "absolute paths, separated by ':', of shared libraries with update rules "
      "(dtrain_function.h) that a server loads"},
     {"ps.memory", "0", size, 0, ever, nullptr,
-     "most memory that the tables of one server may take together; 0: no limit"},
+     "most host memory that the tables of one server may take together; 0: no limit"},
     {"ps.peer_memory", "0", size, 0, ever, nullptr,
      "most memory besides tables that one worker may make a server hold, at least 1M; 0: no "
      "limit"},

@@ -158,6 +158,20 @@ inline void run_each(int size, int servers, const std::function<Options(int)> &o
     for (std::thread &thread : threads) thread.join();
 }
 
+// DTRAIN_TEST_TABLES=cuda: dense tables lie in the memory of GPUs, if they can. So all that tests
+// say of tables is tested for these, too.
+inline dtrain_status_t create_table(dtrain_comm_t *comm, const char *name,
+                                    const dtrain_table_params_t *params, dtrain_table_t **table_p) {
+    static const bool on_gpus = getenv("DTRAIN_TEST_TABLES") != nullptr;
+    if (on_gpus && params != nullptr && params->struct_size == sizeof *params) {
+        dtrain_table_params_t own = *params;
+        own.memory = DTRAIN_MEM_CUDA;
+        const dtrain_status_t status = dtrain_table_create(comm, name, &own, table_p);
+        if (status != DTRAIN_ERR_UNSUPPORTED) return status;
+    }
+    return dtrain_table_create(comm, name, params, table_p);
+}
+
 inline void run(int size, int servers, const Options &options, const Body &body) {
     run_each(
         size, servers, [&](int) { return options; }, body);
@@ -176,3 +190,5 @@ inline void run_with_contexts(int size, const Options &options, const Body &body
 }
 
 } // namespace ranks
+
+#define dtrain_table_create ranks::create_table

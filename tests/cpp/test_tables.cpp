@@ -122,6 +122,7 @@ void test_numbers_arrive(void **) {
         {averaged(MeanOver::PUSHERS), averaged(MeanOver::WORKERS), "mean_over"},
         {averaged(MeanOver::PUSHERS), averaged(MeanOver::PUSHERS).not_finite(NotFinite::DROP),
          "not_finite"},
+        {begun(0.5), begun(0.5).memory(TableMemory::CUDA), "memory"},
         {begun(0.5), begun(0), "accumulator"},
         {part(0.5), part(0), "segment 0 accumulator"},
     };

@@ -6,6 +6,7 @@
 #include "cases_memory.h"
 #include "cases_queues.h"
 #include "cases_rows.h"
+#include "cases_rules.h"
 #include "cases_sharing.h"
 #include "cases_table.h"
 #include "cases_work.h"
@@ -43,6 +44,7 @@ int run_conformance(std::span<const CMUnitTest> own) {
     add(queue_cases);
     add(work_cases);
     add(row_cases);
+    add(rule_cases);
     add(sharing_cases);
     add(fork_cases);
     add(own);

@@ -29,7 +29,7 @@ UNCALLED = {"C++": {"dtrain_version", "dtrain_status_text", "dtrain_dtype_size"}
                      "dtrain_mem_address", "dtrain_cq_fd", "dtrain_dtype_size", "dtrain_function_register"}}
 #: Go's parameters of operations are initialized by calls.h.
 SIZED = {"Python": "bindings/python/extension", "Go": "bindings/go/internal/capi", "Java": "bindings/java/jni"}
-PLUMBING = {"struct_size", "reserved", "place_arg"}
+PLUMBING = {"struct_size", "reserved", "reserved2", "place_arg"}
 
 
 def source_of(language):

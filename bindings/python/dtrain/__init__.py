@@ -10,7 +10,7 @@ SPDX-License-Identifier: Apache-2.0
 from ._constants import (ADASUM, ANY_RANK, AVG, BAND, BF16, BOR, BXOR, F16, F32, F64, I8, I16, I32,
                          I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, Compression, Consistency, DType,
                          Initial, MeanOver, NotFinite, Op, Placement, Rule, Schedule, Steps,
-                         Topology)
+                         TableMemory, Topology)
 from ._arrays import typed
 from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigError, CorruptError,
                       DeviceError, Error, FencedError, InternalError, InvalidError, IoError,
@@ -39,7 +39,7 @@ __all__ = [
     "IoError", "LimitError", "MAX", "MIN", "MeanOver", "Memory", "MismatchError", "NoMemoryError",
     "NotFinite", "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",
     "Registration", "Request", "Result", "Rule", "SUM", "Schedule", "Server", "State", "StateError",
-    "Steps", "Table", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
+    "Steps", "Table", "TableMemory", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
     "U64", "U8", "UnsupportedError", "VersionError", "clip_by_global_norm", "describe_join",
     "describe_options", "newest_checkpoint", "restore_checkpoint", "role", "save_checkpoint",
     "server_weights", "typed", "version", "wait_checkpoint"]

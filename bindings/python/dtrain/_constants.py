@@ -131,6 +131,12 @@ class MeanOver(enum.IntEnum):
     PUSHERS = _dtrain.DTRAIN_MEAN_PUSHERS
 
 
+class TableMemory(enum.IntEnum):
+    """Where servers keep a table: in their host memory, or in that of a GPU."""
+    HOST = _dtrain.DTRAIN_MEM_HOST
+    CUDA = _dtrain.DTRAIN_MEM_CUDA
+
+
 class Schedule(enum.IntEnum):
     """The learning rate as a function of the update's number, after the warmup."""
     CONSTANT = _dtrain.DTRAIN_SCHEDULE_CONSTANT

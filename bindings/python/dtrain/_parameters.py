@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping
 
 from . import _dtrain
 from ._constants import (Consistency, DType, Initial, MeanOver, NotFinite, Op, Placement, Rule,
-                         Schedule, Steps)
+                         Schedule, Steps, TableMemory)
 from ._durations import nanoseconds
 from ._errors import InvalidError
 from ._names import find
@@ -16,7 +16,8 @@ DURATIONS = {"timeout": "timeout_ns", "every": "every_ns", "cycle": "cycle_ns",
 ENUMERATIONS: Dict[str, Any] = {
     "rule": Rule, "consistency": Consistency, "aggregate": Op, "dtype": DType,
     "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement,
-    "not_finite": NotFinite, "steps": Steps, "mean_over": MeanOver, "schedule": Schedule}
+    "not_finite": NotFinite, "steps": Steps, "mean_over": MeanOver, "schedule": Schedule,
+    "memory": TableMemory}
 #: The bits of numbers that have a default: with its bit a number counts even if it is 0.
 GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
     "learning_rate", "momentum", "beta1", "beta2", "epsilon", "rho", "trust", "ftrl_beta",

@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 from typing import Any, Callable, Iterable, Sequence, TypedDict, Union
 
 from ._constants import (Compression, Consistency, DType, Initial, MeanOver, NotFinite, Op,
-                         Placement, Rule, Schedule, Steps, Topology)
+                         Placement, Rule, Schedule, Steps, TableMemory, Topology)
 
 # A name ("sum", "adagrad", "bfloat16"; upper or lower case), or the constant.
 DTypeLike = Union[DType, int, str, Any]  #: or a dtype of NumPy or torch
@@ -19,6 +19,7 @@ NotFiniteLike = Union[NotFinite, int, str]
 StepsLike = Union[Steps, int, str]
 MeanOverLike = Union[MeanOver, int, str]
 ScheduleLike = Union[Schedule, int, str]
+TableMemoryLike = Union[TableMemory, int, str]
 CompressionLike = Union[Compression, int, str]
 TopologyLike = Union[Topology, int, str]
 StreamLike = Any  #: a handle, torch.cuda.Stream, or an object with __cuda_stream__; None: no stream
@@ -78,6 +79,7 @@ class TableSettings(RuleSettings, ConsistencySettings, total=False):
     warmup_steps: int
     decay_steps: int
     decay: float
+    memory: TableMemoryLike
     placement: PlacementLike
     virtual_nodes: int
     placement_block: int

@@ -152,7 +152,7 @@ class Dense(unittest.TestCase):
         for number, (settings, name, other) in enumerate((
                 (decaying, "steps", dtrain.Steps.OWN), (decaying, "schedule", "linear"),
                 (decaying, "warmup_steps", 4), (decaying, "decay_steps", 10), (decaying, "decay", 0),
-                (averaged, "mean_over", dtrain.MeanOver.WORKERS),
+                (averaged, "mean_over", dtrain.MeanOver.WORKERS), ({}, "memory", "cuda"),
                 ({"rule": "adagrad", "accumulator": 0.5}, "accumulator", 0),
                 ({"row_length": 4, "segments": parts}, "segments",
                  [{**parts[0], "accumulator": 0}, parts[1]]))):
@@ -183,6 +183,14 @@ class Dense(unittest.TestCase):
                 ({"mean_over": "all"}, "mean_over: MeanOver has no 'all'; it is one of workers, pushers")):
             with self.subTest(text), self.assertRaisesRegex(dtrain.InvalidError, text):
                 world.table("refused", length=8, **settings)
+
+    def test_memory(self):
+        for number, memory in enumerate((None, "host", dtrain.TableMemory.HOST)):
+            world.table(f"{self.id()}{number}", length=8, memory=memory).close()
+        with self.assertRaisesRegex(dtrain.UnsupportedError, "sparse tables are in host memory only"):
+            world.table("refused", dim=2, memory="cuda")
+        with self.assertRaisesRegex(dtrain.InvalidError, "memory: TableMemory has no 'gpu'; it is one of host, cuda"):
+            world.table("refused", length=8, memory="gpu")
 
     def test_placement(self):
         table = self.table(placement=dtrain.Placement.USER, placement_block=4,

@@ -61,7 +61,7 @@ COMMUNICATOR = {
                   compensation=0.1, distribution="uniform", spread=0.1, seed=1, max_bytes=1,
                   function="f", segments=[{"first": 0}], storage_dtype="f16", wire_dtype="f16",
                   placement="hash", not_finite="drop", virtual_nodes=1, placement_block=1, key_count=1, split_bytes=1,
-                  accumulator=0.1, steps="table", mean_over="pushers", schedule="cosine",
+                  accumulator=0.1, steps="table", mean_over="pushers", schedule="cosine", memory="host",
                   warmup_steps=1, decay_steps=1, decay=0.1,
                   weights=[1], place=lambda first, count, servers: 0),
     "gradients": dict(bucket_bytes=1, cycle=1, stall_warn=1, stall_fail=1),

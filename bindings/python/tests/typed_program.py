@@ -48,7 +48,7 @@ def tables(world: dtrain.Communicator) -> None:
         {"first": 0, "count": 2, "rule": "sgd"}, {"first": 2, "count": 2, "rule": "adam"}])
     decaying = world.table("decaying", dim=1, rule="adam", steps="table", schedule=dtrain.Schedule.COSINE,
                            warmup_steps=10, decay_steps=100, decay=0.1, aggregate="avg", consistency="bsp",
-                           mean_over=dtrain.MeanOver.PUSHERS)
+                           mean_over=dtrain.MeanOver.PUSHERS, memory=dtrain.TableMemory.HOST)
     print(decaying.dtype, dtrain.Steps.TABLE.name)
     world.table("begun", length=4, row_length=4, segments=[
         {"first": 0, "count": 4, "rule": "adagrad", "accumulator": 0.1}]).close()

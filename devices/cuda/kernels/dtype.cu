@@ -39,6 +39,7 @@ DT_OF_DTYPE(weigh, WeighArguments) { weigh<Format>(a); }
 #if DT_KIND == DT_HALF
 DT_OF_DTYPE(widen, ConvertArguments) { convert<Format, F32>(a); }
 DT_OF_DTYPE(narrow, ConvertArguments) { convert<F32, Format>(a); }
+DT_OF_DTYPE(round, RoundArguments) { round_at_random<Format>(a); }
 #endif
 
 } // namespace dtrain::cuda

@@ -9,6 +9,18 @@
 
 namespace dtrain::cuda {
 
+// Random rounding is that of lib/device/simd/random-inl.h. Clears the low bits, after carrying with
+// the probability of their value out of 2^bits.
+template <int bits> DT_FN uint32_t cut_at_random(uint32_t magnitude, uint32_t random) {
+    return (magnitude + (random >> (32 - bits))) >> bits << bits;
+}
+DT_FN uint32_t random_word(uint32_t seed, uint32_t number) {
+    uint32_t h = seed ^ number * 0x9e3779b9u; // the finalizer of MurmurHash3
+    h = (h ^ h >> 16) * 0x85ebca6bu;
+    h = (h ^ h >> 13) * 0xc2b2ae35u;
+    return h ^ h >> 16;
+}
+
 template <class T> struct Integer {
     using Stored = T;
     using Lane = T;
@@ -45,6 +57,12 @@ struct Bf16 {
         if (x != x) return 0x7fc0;
         return uint16_t((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
     }
+    // One of the two neighbors of x, at random; x itself beyond the largest number.
+    DT_FN float snapped(float x, uint32_t random) {
+        const uint32_t bits = bits_as<uint32_t>(x);
+        if ((bits & 0x7fffffffu) >= 0x7f7f0000u) return x;
+        return bits_as<float>(cut_at_random<16>(bits, random));
+    }
 };
 
 // An exact multiplication rebiases the exponent on loading, which normalizes subnormals, too. On
@@ -72,6 +90,17 @@ struct F16 {
         }
         const uint32_t rebiased = rest + 0xfffu - (112u << 23);
         return uint16_t(sign | (rebiased + (rest >> 13 & 1)) >> 13);
+    }
+    DT_FN float snapped(float x, uint32_t random) {
+        const uint32_t bits = bits_as<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+        if (magnitude >= 0x477fe000u) return x; // 65504
+        if (magnitude >= 0x38800000u) return bits_as<float>(cut_at_random<13>(bits, random));
+        // Below 2^-14 numbers are 2^-24 apart, of which there are at most 2^10.
+        const float steps = bits_as<float>(magnitude) * 16777216.0f, below = float(int(steps));
+        const float uniform = float(int(random >> 8)) * (1 / 16777216.0f);
+        const float whole = below + (steps - below > uniform ? 1.0f : 0.0f);
+        const float small = whole * (1 / 16777216.0f);
+        return bits_as<float>(bits_as<uint32_t>(small) | (bits ^ magnitude));
     }
 };
 

@@ -176,4 +176,12 @@ template <class From, class To> DT_FN void convert(const ConvertArguments &a) {
             To::put(From::get(at<const typename From::Stored>(a.src, i)));
 }
 
+template <class To> DT_FN void round_at_random(const RoundArguments &a) {
+    DT_ROLL
+    for (uint64_t i = DT_FIRST; i < a.count; i += DT_STEP) {
+        const uint32_t random = random_word(a.seed, a.first + uint32_t(i));
+        at<uint16_t>(a.dst, i) = To::put(To::snapped(at<const float>(a.src, i), random));
+    }
+}
+
 } // namespace dtrain::cuda

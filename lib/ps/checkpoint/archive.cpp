@@ -130,6 +130,9 @@ Status finish_copy(const ArchiveJob &job, const Copying &copying) {
     while (state == GradualCopy::State::going)
         copying.turn([&] { state = copy->advance(turn_bytes); });
     if (state == GradualCopy::State::done) return DTRAIN_OK;
+    if (!copy->why().empty())
+        return fail(DTRAIN_ERR_DEVICE, "table \"%s\" could not be copied for the checkpoint: %s",
+                    job.name.c_str(), copy->why().c_str());
     return fail(DTRAIN_ERR_CANCELED, "table \"%s\" was destroyed while it was being saved",
                 job.name.c_str());
 }

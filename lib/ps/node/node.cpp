@@ -21,13 +21,13 @@ Node::Node(std::shared_ptr<cluster::Session> session)
     : session_(std::move(session)), servers_(servers_of(*session_)), agent_(session_->agent()),
       service_(&service_done_, *this), checkpointer_(*this) {}
 
-Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
-                  Legacy legacy, std::shared_ptr<Node> &out) {
+Status Node::open(std::shared_ptr<cluster::Session> session, Resources resources, Legacy legacy,
+                  std::shared_ptr<Node> &out) {
     const std::string paths(session->options().text("ps.functions"));
     Access access;
     Tokens tokens;
     if (servers_of(*session).number(session->self()) != ServerList::none) { // it will serve
-        if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
+        if (Status s = resources.functions.load_all(paths); s != DTRAIN_OK) return s;
         const int64_t limit = session->options().number("ps.peer_memory");
         if (limit > 0 && limit < least_peer_memory)
             return fail(DTRAIN_ERR_CONFIG,
@@ -43,12 +43,12 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
     node->tokens_ = std::move(tokens);
     node->placements_ = std::move(legacy.placements);
     node->handed_ = std::move(legacy.handed);
-    if (Status s = node->start(functions, std::move(legacy.parts)); s != DTRAIN_OK) return s;
+    if (Status s = node->start(resources, std::move(legacy.parts)); s != DTRAIN_OK) return s;
     out = std::move(node);
     return DTRAIN_OK;
 }
 
-Status Node::start(const FunctionRegistry &functions, std::map<std::string, LegacyPart> parts) {
+Status Node::start(const Resources &resources, std::map<std::string, LegacyPart> parts) {
     const cluster::Identity &me = session_->identity();
     const uint32_t workers = session_->workers();
     const bool is_worker = me.role == cluster::Role::worker;
@@ -58,7 +58,10 @@ Status Node::start(const FunctionRegistry &functions, std::map<std::string, Lega
         config.servers = servers_.size();
         config.workers = workers;
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
-        config.functions = &functions;
+        config.functions = &resources.functions;
+        config.accelerators = &resources.accelerators;
+        config.device = int32_t(session_->options().number("ps.device"));
+        config.log = &agent_.log();
         config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
         config.job = session_->job().id();
         config.access = &access_;

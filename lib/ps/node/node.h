@@ -26,10 +26,14 @@ namespace dtrain::ps {
 
 class Node final : public cluster::Group, public Wire {
   public:
-    // One node per session. functions: those that this process's server may run; they must outlive
-    // the node.
+    // What this process's server may use; all outlive the node.
+    struct Resources {
+        FunctionRegistry &functions;
+        accel::Domains &accelerators;
+    };
+    // One node per session.
     // legacy: of this process's node in the last generation of an elastic job.
-    static Status open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
+    static Status open(std::shared_ptr<cluster::Session> session, Resources resources,
                        Legacy legacy, std::shared_ptr<Node> &out);
     ~Node() override;
 
@@ -121,7 +125,7 @@ class Node final : public cluster::Group, public Wire {
     };
 
     explicit Node(std::shared_ptr<cluster::Session> session);
-    Status start(const FunctionRegistry &functions, std::map<std::string, LegacyPart> parts);
+    Status start(const Resources &resources, std::map<std::string, LegacyPart> parts);
     void start_archive();
     void archived(std::unique_ptr<ArchiveJob> job);
     void lose_server(uint32_t server, const char *text);

@@ -18,7 +18,8 @@ SegmentRules::SegmentRules(const TableParams &table) {
     for (const Segment &segment : table.segments) {
         const RuleInfo &info = rule_info(uint32_t(segment.rule));
         parts_.push_back({UpdateRule(segment_params(table, segment)), segment.learning_rate,
-                          segment.first * size_of(table), segment.count, info.slot_count()});
+                          segment.first * size_of(table), segment.first, segment.count,
+                          info.slot_count()});
     }
     set_rate(table.learning_rate);
 }

@@ -16,6 +16,10 @@ class SegmentRules {
 
     // Updates a row by g. slots: the row's numbers in each array of slots_of().
     void apply(uint64_t number, char *row, char *const *slots, const char *g) const;
+    // Calls f(rule, first, count, slots) for each segment: its columns, and how many arrays it has.
+    template <class F> void for_each(F &&f) const {
+        for (const Part &part : parts_) f(part.rule, part.first, part.count, part.slots);
+    }
     // Sets each rate to the segment's learning_rate times the factor.
     void set_rate(double factor);
 
@@ -23,7 +27,7 @@ class SegmentRules {
     struct Part {
         UpdateRule rule;
         double rate;
-        uint64_t at, count; // its offset in a row in bytes; its number of columns
+        uint64_t at, first, count; // its offset in a row in bytes; its columns
         uint32_t slots;
     };
     std::vector<Part> parts_;

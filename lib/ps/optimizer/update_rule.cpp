@@ -34,8 +34,8 @@ template <class T> T *from(void *state, uint64_t at) {
 } // namespace
 
 UpdateRule::UpdateRule(const TableParams &p, const InstructionSet &set)
-    : info_(&rule_info(p.rule)), set_(&set), clip_norm_(p.clip_norm), dtype_(computed_dtype(p)),
-      norms_(ps::takes_norms(p)) {
+    : info_(&rule_info(p.rule)), rule_(p.rule), set_(&set), clip_norm_(p.clip_norm),
+      dtype_(computed_dtype(p)), norms_(ps::takes_norms(p)) {
     step_.rate = p.learning_rate;
     step_.momentum = p.momentum;
     step_.beta1 = p.beta1;
@@ -59,6 +59,16 @@ Step UpdateRule::numbered(uint64_t number) const {
     step.second = 1 / (1 - whole_power(step.beta2, number));
     step.share = 1 / static_cast<double>(number);
     return step;
+}
+
+UpdatePlan UpdateRule::plan(uint64_t number) const {
+    return {rule_,
+            dtype_,
+            info_->counts() ? numbered(number) : step_,
+            clip_norm_,
+            info_->ratio != nullptr,
+            adjusts_,
+            proximal_};
 }
 
 // Calls f(w, g, at, n) for each block of the values.

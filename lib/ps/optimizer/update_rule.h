@@ -15,6 +15,15 @@ struct RuleTarget {
     void *slots[max_slots] = {}; // the rule's slots; backs_up: the values that the worker pulled
 };
 
+// What an accelerator needs to make one update to the same bits.
+struct UpdatePlan {
+    uint32_t rule, dtype; // DTRAIN_RULE_*; that of values and gradients
+    Step step;            // without what norms make of it
+    double clip_norm;
+    bool ratio, adjusts, proximal; // passes that the rule needs
+    bool takes_norms() const { return ratio || clip_norm > 0; }
+};
+
 class UpdateRule {
   public:
     explicit UpdateRule(const TableParams &params, const InstructionSet &set = *supported_set(0));
@@ -23,6 +32,7 @@ class UpdateRule {
     // number of this update of these elements, from 1 (used only if the rule counts). The memory of
     // target and g must not overlap. No alignment beyond the element's is needed.
     void apply(uint64_t number, const RuleTarget &target, const void *g, uint64_t count) const;
+    UpdatePlan plan(uint64_t number) const;
     void set_rate(double rate) { step_.rate = rate; }
     bool takes_norms() const { return norms_; }
 
@@ -44,6 +54,7 @@ class UpdateRule {
     Step numbered(uint64_t number) const;
 
     const RuleInfo *info_;
+    uint32_t rule_;
     const InstructionSet *set_;
     Step step_;
     double clip_norm_;

@@ -3,22 +3,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/adadelta.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(adadelta) {
-    const T rate = static_cast<T>(s.rate), epsilon = static_cast<T>(s.epsilon),
-            rho = static_cast<T>(s.rho), rest = static_cast<T>(1 - s.rho);
-    for (uint64_t i = 0; i < count; ++i) {
-        a[i] = rho * a[i] + rest * g[i] * g[i];
-        const T delta = root(b[i] + epsilon) / root(a[i] + epsilon) * g[i];
-        b[i] = rho * b[i] + rest * delta * delta;
-        w[i] -= rate * delta;
-    }
-}
-
-} // namespace
 
 DTRAIN_KERNEL(adadelta)
 

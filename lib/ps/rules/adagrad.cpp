@@ -4,19 +4,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/adagrad.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(adagrad) {
-    const T rate = static_cast<T>(s.rate), epsilon = static_cast<T>(s.epsilon);
-    for (uint64_t i = 0; i < count; ++i) {
-        a[i] += g[i] * g[i];
-        w[i] -= rate * g[i] / (root(a[i]) + epsilon);
-    }
-}
-
-} // namespace
 
 DTRAIN_KERNEL(adagrad)
 

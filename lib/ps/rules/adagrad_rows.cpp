@@ -2,17 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/rules/rule.h"
 
-#include <cmath>
+#include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/adagrad_rows.h"
 
 namespace dtrain::ps {
-namespace {
-
-double ratio_of_row(const Step &s, const Norms &norms, uint64_t count, double &sum) {
-    sum += norms.direction / static_cast<double>(count);
-    return 1 / (std::sqrt(sum) + s.epsilon);
-}
-
-} // namespace
 
 extern const RuleInfo adagrad_rows_rule = {
     .name = "adagrad_rows",
@@ -22,7 +15,7 @@ extern const RuleInfo adagrad_rows_rule = {
     .slots = {"sum"},
     .accumulator = 0,
     .update = &sgd_kernels,
-    .ratio = ratio_of_row,
+    .ratio = adagrad_rows_ratio,
     .takes = takes_epsilon | takes_accumulator,
 };
 

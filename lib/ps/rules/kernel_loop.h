@@ -1,25 +1,15 @@
 // Macros that compile the loop of an update rule for each instruction set. Only for the files of
-// rules, after all other includes.
+// rules, after all other includes but those of loops.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/rules/kernels.h"
+#include "ps/rules/loops/loop.h"
 
 // The loops are written to be vectorized, which gcc 12 does not do at its default level. Loops with
 // a square root also need -fno-math-errno, which a pragma cannot set.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
-
-#define DTRAIN_INLINE [[gnu::always_inline]] inline
-
-// Begins the template from which DTRAIN_KERNEL() makes the f32 and f64 kernels of every instruction
-// set. Every loop has all parameters, used or not.
-#define DTRAIN_LOOP(name)                                                                          \
-    template <class T>                                                                             \
-    DTRAIN_INLINE void name##_loop(                                                                \
-        const Step &s, [[maybe_unused]] T *__restrict w, [[maybe_unused]] const T *__restrict g,   \
-        [[maybe_unused]] T *__restrict a, [[maybe_unused]] T *__restrict b,                        \
-        [[maybe_unused]] T *__restrict c, uint64_t count)
 
 #define DTRAIN_TARGET_generic
 #define DTRAIN_TARGET_avx2   __attribute__((target("avx2")))
@@ -46,14 +36,3 @@
     DTRAIN_KERNEL_IN(generic, name)                                                                \
     extern const Kernels name##_kernels = {{name##_generic}, {name##_generic}};
 #endif
-
-namespace dtrain::ps {
-
-template <class T> DTRAIN_INLINE T root(T value) {
-    if constexpr (sizeof(T) == 4)
-        return __builtin_sqrtf(value);
-    else
-        return __builtin_sqrt(value);
-}
-
-} // namespace dtrain::ps

@@ -3,36 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/rules/rule.h"
 
-#include <cmath>
-
-#include "ps/rules/adam.h"
+#include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/lamb.h"
 
 namespace dtrain::ps {
-namespace {
-
-double ratio_of_norms(const Step &, const Norms &norms, uint64_t, double &) {
-    if (norms.values == 0 || norms.direction == 0) return 1;
-    return std::sqrt(norms.values / norms.direction);
-}
-
-DTRAIN_LOOP(lamb_direction) {
-    const Adam<T> k(s);
-    const T decay = static_cast<T>(s.own_decay);
-    for (uint64_t i = 0; i < count; ++i) {
-        a[i] = k.beta1 * a[i] + k.rest1 * g[i];
-        b[i] = k.beta2 * b[i] + k.rest2 * g[i] * g[i];
-        c[i] = k.first * a[i] / (root(b[i] * k.second) + k.epsilon) + decay * w[i];
-    }
-}
-
-DTRAIN_LOOP(lamb) { // computes the direction again, which is cheaper than storing it
-    const Adam<T> k(s);
-    const T decay = static_cast<T>(s.own_decay), rate = static_cast<T>(s.rate * s.ratio);
-    for (uint64_t i = 0; i < count; ++i)
-        w[i] -= rate * (k.first * a[i] / (root(b[i] * k.second) + k.epsilon) + decay * w[i]);
-}
-
-} // namespace
 
 DTRAIN_KERNEL(lamb_direction)
 DTRAIN_KERNEL(lamb)
@@ -46,7 +20,7 @@ extern const RuleInfo lamb_rule = {
     .slots = {"moment1", "moment2"},
     .update = &lamb_kernels,
     .direction = &lamb_direction_kernels,
-    .ratio = ratio_of_norms,
+    .ratio = lamb_ratio,
     .epsilon = 1e-6,
     .takes = takes_moments,
 };

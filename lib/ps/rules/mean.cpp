@@ -3,16 +3,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/mean.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(mean) {
-    const T share = static_cast<T>(s.share);
-    for (uint64_t i = 0; i < count; ++i) w[i] += share * (g[i] - w[i]);
-}
-
-} // namespace
 
 DTRAIN_KERNEL(mean)
 

@@ -4,19 +4,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/nesterov.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(nesterov) {
-    const T rate = static_cast<T>(s.rate), mu = static_cast<T>(s.momentum);
-    for (uint64_t i = 0; i < count; ++i) {
-        a[i] = mu * a[i] + g[i];
-        w[i] -= rate * (g[i] + mu * a[i]);
-    }
-}
-
-} // namespace
 
 DTRAIN_KERNEL(nesterov)
 

@@ -3,20 +3,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/rmsprop.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(rmsprop) {
-    const T rate = static_cast<T>(s.rate), epsilon = static_cast<T>(s.epsilon),
-            rho = static_cast<T>(s.rho), rest = static_cast<T>(1 - s.rho);
-    for (uint64_t i = 0; i < count; ++i) {
-        a[i] = rho * a[i] + rest * g[i] * g[i];
-        w[i] -= rate * g[i] / (root(a[i]) + epsilon);
-    }
-}
-
-} // namespace
 
 DTRAIN_KERNEL(rmsprop)
 

@@ -10,12 +10,6 @@
 
 namespace dtrain::ps {
 
-// Squared norms over a row: of the values, and of the direction of the update (g, or what the rule
-// makes of it).
-struct Norms {
-    double values = 0, direction = 0;
-};
-
 struct RuleInfo {
     const char *name;
     // For docs/PARAMETER_SERVER.md: what an update does, in Markdown, and who published it.

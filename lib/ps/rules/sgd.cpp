@@ -3,16 +3,9 @@
 #include "ps/rules/rule.h"
 
 #include "ps/rules/kernel_loop.h"
+#include "ps/rules/loops/sgd.h"
 
 namespace dtrain::ps {
-namespace {
-
-DTRAIN_LOOP(sgd) {
-    const T rate = static_cast<T>(s.rate * s.ratio);
-    for (uint64_t i = 0; i < count; ++i) w[i] -= rate * g[i];
-}
-
-} // namespace
 
 DTRAIN_KERNEL(sgd)
 

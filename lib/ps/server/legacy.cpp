@@ -10,6 +10,7 @@ bool goes_on(TableParams had, const TableParams &now) {
     had.states = now.states;
     TableParams wanted = now;
     take_mode(mode_bits(had), wanted);
+    wanted.memory = had.memory;
     return first_difference(had, wanted) == field_count;
 }
 

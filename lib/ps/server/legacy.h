@@ -23,8 +23,8 @@ struct LegacyPart {
     std::shared_ptr<Image> image;
 };
 
-// Whether the table with these parameters goes on with `had`'s values. The mode may be another one:
-// no clock is open between generations.
+// Whether the table with these parameters goes on with `had`'s values. The mode may be another one,
+// as no clock is open between generations, and so may the memory.
 bool goes_on(TableParams had, const TableParams &now);
 
 struct HandedPart; // handed_part.h

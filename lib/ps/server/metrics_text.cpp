@@ -73,8 +73,11 @@ std::string metrics_text(uint32_t server, const ServerReport &report) {
         for (size_t w = 0; w < table.workers.size(); ++w)
             f(labels(table) + ",worker=\"" + std::to_string(w) + "\"", table.workers[w]);
     };
-    begin(text, "table_bytes", "gauge", "Bytes of memory that the table takes on this server");
+    begin(text, "table_bytes", "gauge", "Bytes of host memory that the table takes on this server");
     for (const TableReport &table : tables) line(text, "table_bytes", labels(table), table.bytes);
+    begin(text, "table_device_bytes", "gauge", "Bytes of a GPU's memory that the table takes");
+    for (const TableReport &table : tables)
+        line(text, "table_device_bytes", labels(table), table.device_bytes);
     begin(text, "updates_total", "counter", "Updates applied to the table on this server");
     for (const TableReport &table : tables)
         line(text, "updates_total", labels(table), table.updates);

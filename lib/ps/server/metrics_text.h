@@ -14,7 +14,7 @@ namespace dtrain::ps {
 
 struct TableReport {
     std::string name;
-    uint64_t bytes = 0, updates = 0;
+    uint64_t bytes = 0, device_bytes = 0, updates = 0;
     std::vector<Counters> workers; // by worker
 };
 

@@ -3,6 +3,7 @@
 #include "ps/server/server.h"
 
 #include "ps/placement/placement_map.h"
+#include "ps/storage/device_shard.h"
 #include "ps/table/table_wire.h"
 
 #include <algorithm>
@@ -83,8 +84,14 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     const uint64_t needed = Storage::bytes_needed(params, part, config_.workers);
     const uint64_t left = memory_left();
     std::unique_ptr<Storage> storage;
-    if (needed <= left && !lacks && rights != 0)
+    Status on_device = DTRAIN_OK;
+    if (needed > left || lacks || rights == 0)
+        storage = nullptr;
+    else if (is_on_device(params))
+        on_device = make_on_device(name, params, part, storage);
+    else
         storage = Storage::create(params, part, function, config_.workers);
+    const std::string why = on_device != DTRAIN_OK ? error_text() : "";
     const bool made = storage != nullptr;
     const bool inherited = made && take_over(name, params, *storage);
     auto table = std::make_unique<ServerTable>(
@@ -106,9 +113,25 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
     else if (needed > left)
         table->refuse({Reason::memory_limit, {needed, left}}, out);
+    else if (on_device != DTRAIN_OK)
+        table->refuse(on_device, why.c_str(), out);
     else if (!made)
         table->refuse({Reason::no_memory, {needed, 0}}, out);
     return table;
+}
+
+Status Server::make_on_device(const std::string &name, const TableParams &params, const Part &part,
+                              std::unique_ptr<Storage> &out) {
+    if (config_.accelerators == nullptr)
+        return fail(DTRAIN_ERR_UNSUPPORTED, "this server uses no accelerators");
+    if (stage_ == nullptr) {
+        accel::Domain *domain = nullptr;
+        if (Status s = config_.accelerators->find_device("cuda", config_.device, domain);
+            s != DTRAIN_OK)
+            return fail_within(s, "its option ps.device is %d", config_.device);
+        if (Status s = DeviceStage::open(*domain, stage_); s != DTRAIN_OK) return s;
+    }
+    return DeviceShard::create({stage_, config_.log}, name, params, part, config_.workers, out);
 }
 
 std::map<std::string, LegacyPart> Server::legacy() const {

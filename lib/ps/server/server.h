@@ -4,8 +4,11 @@
 // Each event is one call, which appends the answers to `out` and keeps no pointer to the payload.
 // Not thread-safe. An invalid request gets an error and affects no other worker.
 #pragma once
+#include "accel/domains.h"
+#include "base/log.h"
 #include "ps/optimizer/function_registry.h"
 #include "ps/server/server_table.h"
+#include "ps/storage/device_stage.h"
 
 #include <cstdint>
 #include <map>
@@ -31,6 +34,9 @@ class Server {
         // Answers have values of their own, also where the table's could be sent: those may change
         // before all of the answer has left, which checksums take for damage.
         bool copies_answers = false;
+        accel::Domains *accelerators = nullptr; // of tables with memory there; outlive the server
+        int32_t device = 0;                     // the number of the one for them
+        Log *log = nullptr;                     // outlives the server
     };
     explicit Server(const Config &config);
 
@@ -72,6 +78,9 @@ class Server {
     void create(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
     std::unique_ptr<ServerTable> make(const RequestHeader &header, const std::string &name,
                                       TableParams params, uint8_t rights, Responses &out);
+    // A storage on this server's accelerator, which is opened for the first one.
+    Status make_on_device(const std::string &name, const TableParams &params, const Part &part,
+                          std::unique_ptr<Storage> &out);
     // nullptr: there is no function of that name, or the table cannot use it; fail() has set why.
     const dtrain_function_t *find_function(TableParams &params) const;
     // Whether the storage of a new table has taken its values over from the last generation.
@@ -81,6 +90,7 @@ class Server {
     void release_unused(std::unique_ptr<ServerTable> &table);
 
     Config config_;
+    std::shared_ptr<DeviceStage> stage_;
     std::vector<State> workers_;
     std::vector<PeerMemory> peers_;
     uint32_t present_;

@@ -20,10 +20,10 @@ LegacyPart ServerTable::legacy() const {
     part.server = identity_.server;
     part.image = has_values() ? storage_->begin_image() : nullptr;
     if (part.image == nullptr || part.image->copy == nullptr) return part;
-    while (part.image->copy->advance(UINT64_MAX) == GradualCopy::State::going) {
-    }
+    auto state = GradualCopy::State::going;
+    while (state == GradualCopy::State::going) state = part.image->copy->advance(UINT64_MAX);
     storage_->end(*part.image->copy);
-    if (!part.image->finish()) part.image.reset();
+    if (state != GradualCopy::State::done || !part.image->finish()) part.image.reset();
     return part;
 }
 
@@ -55,6 +55,8 @@ void ServerTable::save(const RequestHeader &header, Answered::Entry &entry, Resp
     if (archive_ == nullptr) return tell(header, entry, DTRAIN_ERR_CONFIG, no_folder, out);
     if (broken_.status != DTRAIN_OK)
         return tell(header, entry, broken_.status, broken_.text.c_str(), out);
+    if (const std::string *why = storage_->broken(); why != nullptr)
+        return tell(header, entry, DTRAIN_ERR_DEVICE, why->c_str(), out);
     const Verdict verdict = may_go_on(header);
     if (verdict == Verdict::wait) return park(header, entry);
     const bool ssp = identity_.params.consistency == DTRAIN_SSP;
@@ -107,7 +109,7 @@ void ServerTable::adopt(const RequestHeader &header, Answered::Entry &entry, Res
     storage_->adopt(std::move(*read->image));
     lost_ = false;
     broken_ = {};
-    finish(header, entry, {}, out);
+    finish(header, entry, {storage_->broken() != nullptr ? Reason::device : Reason::none}, out);
     release(out); // requests that wait for a version
 }
 

@@ -63,6 +63,7 @@ TableReport ServerTable::report() const {
     report.name = identity_.name;
     report.bytes = bytes();
     if (made()) report.updates = storage_->updates();
+    if (made()) report.device_bytes = storage_->device_bytes();
     for (const Worker &worker : workers_) report.workers.push_back(worker.counters);
     return report;
 }

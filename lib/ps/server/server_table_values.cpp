@@ -88,8 +88,8 @@ void ServerTable::set(const RequestHeader &header, const void *payload, Answered
                       Responses &out) {
     const Items items = items_of(identity_.params, header, payload);
     const Reason reason = storage_->set(items, values_.computed(header, items, payload));
-    const bool fails = header.kind != RequestKind::set; // a range always has its memory
-    finish(header, entry, fails ? outcome(reason) : Answer{}, out);
+    const bool rows = header.kind != RequestKind::set; // a range always has its memory
+    finish(header, entry, rows || reason != Reason::none ? outcome(reason) : Answer{}, out);
 }
 
 void ServerTable::set_state(const RequestHeader &header, const void *payload,

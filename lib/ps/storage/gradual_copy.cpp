@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/gradual_copy.h"
 
+#include "base/status.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -33,9 +35,10 @@ GradualCopy::State GradualCopy::advance(uint64_t bytes) {
     return state_;
 }
 
-void GradualCopy::cancel() {
+void GradualCopy::cancel(std::string why) {
     if (!going()) return;
     state_ = State::canceled;
+    why_ = std::move(why);
     let_go();
 }
 
@@ -49,11 +52,12 @@ std::vector<GradualCopy::Target> targets_of(const std::vector<ArrayCopy::Array> 
 
 } // namespace
 
-ArrayCopy::ArrayCopy(std::vector<Array> arrays)
-    : GradualCopy(targets_of(arrays)), arrays_(std::move(arrays)), marks_(arrays_.size()) {}
+ArrayCopy::ArrayCopy(std::vector<Array> arrays, Read read)
+    : GradualCopy(targets_of(arrays)), arrays_(std::move(arrays)), read_(std::move(read)),
+      marks_(arrays_.size()) {}
 
-std::shared_ptr<ArrayCopy> ArrayCopy::begin(std::vector<Array> arrays) {
-    std::shared_ptr<ArrayCopy> copy(new ArrayCopy(std::move(arrays)));
+std::shared_ptr<ArrayCopy> ArrayCopy::begin(std::vector<Array> arrays, Read read) {
+    std::shared_ptr<ArrayCopy> copy(new ArrayCopy(std::move(arrays), std::move(read)));
     for (size_t i = 0; i < copy->arrays_.size(); ++i)
         if (!copy->marks_[i].allocate(copy->arrays_[i].bytes / page + 1)) return nullptr;
     return copy;
@@ -66,7 +70,12 @@ uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end) {
     for (uint64_t at = marks.find(first, end, false); at < end; at = marks.find(at, end, false)) {
         const uint64_t stop = marks.find(at, end, true);
         const uint64_t bytes = std::min(stop * page, array.bytes) - at * page;
-        if (array.from != nullptr)
+        if (read_ != nullptr) {
+            if (!read_(index, at * page, bytes, array.to->at(at * page))) {
+                cancel(error_text());
+                return copied;
+            }
+        } else if (array.from != nullptr)
             std::memcpy(array.to->at(at * page), array.from->at(at * page), bytes);
         else
             std::memset(array.to->at(at * page), 0, bytes);
@@ -89,6 +98,7 @@ bool ArrayCopy::copy_more(uint64_t bytes) {
             page_ = marks_[array_].find(page_, pages, false);
             const uint64_t end = std::min(page_ + left, pages);
             left -= copy(array_, page_, end);
+            if (!going()) return true;
             page_ = end;
         }
     }
@@ -97,6 +107,7 @@ bool ArrayCopy::copy_more(uint64_t bytes) {
 
 void ArrayCopy::let_go() {
     for (Array &array : arrays_) array.from.reset();
+    read_ = nullptr;
 }
 
 } // namespace dtrain::ps

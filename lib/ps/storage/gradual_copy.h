@@ -9,7 +9,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace dtrain::ps {
@@ -44,9 +46,10 @@ class GradualCopy {
 
     const std::vector<Target> &targets() const { return targets_; }
     State state() const { return state_; }
+    const std::string &why() const { return why_; } // it was canceled; "": as its source is gone
     // Copies about this many bytes more.
     State advance(uint64_t bytes);
-    void cancel(); // stops, and releases the source
+    void cancel(std::string why = ""); // stops, and releases the source
 
   protected:
     explicit GradualCopy(std::vector<Target> targets) : targets_(std::move(targets)) {}
@@ -57,6 +60,7 @@ class GradualCopy {
   private:
     std::vector<Target> targets_;
     State state_ = State::going;
+    std::string why_;
 };
 
 // A copy of arrays, page by page.
@@ -67,8 +71,11 @@ class ArrayCopy final : public GradualCopy {
         std::shared_ptr<Buffer> to;
         uint64_t bytes;
     };
-    // Begins a copy of the arrays as they are now. nullptr: no memory.
-    static std::shared_ptr<ArrayCopy> begin(std::vector<Array> arrays);
+    // Copies bytes of an array that is not in memory of the host; false: error_text() says why not.
+    using Read = std::function<bool(size_t array, uint64_t at, uint64_t bytes, void *to)>;
+    // Begins a copy of the arrays as they are now. read: instead of their `from`. nullptr: no
+    // memory.
+    static std::shared_ptr<ArrayCopy> begin(std::vector<Array> arrays, Read read = nullptr);
 
     void before_change(size_t array, uint64_t first, uint64_t bytes);
     void settle() { settled_ = true; } // the arrays will not change any more
@@ -76,13 +83,14 @@ class ArrayCopy final : public GradualCopy {
   private:
     static constexpr uint64_t page = 4096; // the unit of copying, and of page faults
 
-    explicit ArrayCopy(std::vector<Array> arrays);
+    ArrayCopy(std::vector<Array> arrays, Read read);
     bool copy_more(uint64_t bytes) override;
     void let_go() override;
     // Copies the pages of the array that were not copied yet; returns their number.
     uint64_t copy(size_t array, uint64_t first, uint64_t end);
 
     std::vector<Array> arrays_;
+    Read read_;
     std::vector<Marks> marks_; // by array: its copied pages
     size_t array_ = 0;         // copy_more() continues in this array ...
     uint64_t page_ = 0;        // ... at this page

@@ -65,14 +65,7 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
     StateArray array;
     if (!find_state(params_, index, array)) return Reason::unknown_state;
     Range items = in_items(local(range), array);
-    if (array.steps) {
-        std::vector<uint64_t> counts(items.count); // aligned
-        std::memcpy(counts.data(), numbers, items.count * array.size);
-        if (*std::max_element(counts.begin(), counts.end()) > most_updates)
-            return Reason::bad_steps;
-        steps_.write(items, counts.data());
-        return Reason::none;
-    }
+    if (array.steps) return write_steps(steps_, items, numbers);
     Reason reason = allocate_slots();
     if (reason != Reason::none) return reason;
     before_change(local(range));

@@ -5,6 +5,8 @@
 #include "ps/table/rules.h"
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -24,6 +26,14 @@ void Storage::set_rate(double rate) {
 void Storage::set_updates(uint64_t count) {
     updates_ = count;
     use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
+}
+
+Reason Storage::write_steps(StepCounts &steps, const Range &items, const void *numbers) {
+    std::vector<uint64_t> counts(items.count); // aligned
+    std::memcpy(counts.data(), numbers, items.count * sizeof counts[0]);
+    if (*std::max_element(counts.begin(), counts.end()) > most_updates) return Reason::bad_steps;
+    steps.write(items, counts.data());
+    return Reason::none;
 }
 
 // The number is at least 1, also for a push whose first request was refused or has not come yet.

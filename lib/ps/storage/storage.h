@@ -4,6 +4,7 @@
 #include "ps/optimizer/function_call.h"
 #include "ps/optimizer/learning_rate.h"
 #include "ps/optimizer/segment_rules.h"
+#include "ps/optimizer/step_counts.h"
 #include "ps/optimizer/update_rule.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/gradual_copy.h"
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace dtrain::ps {
 
@@ -81,7 +83,11 @@ class Storage {
     // The last error of the function.
     const FunctionCall::Failure &failure() const { return function_->failure(); }
 
-    virtual uint64_t bytes() const = 0; // charged to the server's limit
+    // Why requests about the values get Reason::device; nullptr: they do not.
+    virtual const std::string *broken() const { return nullptr; }
+
+    virtual uint64_t bytes() const = 0;                 // charged to the server's limit
+    virtual uint64_t device_bytes() const { return 0; } // in memory of an accelerator
     // Those that it has at once in another mode; rows are charged when they are made.
     virtual uint64_t bytes_in_mode(const TableParams &params) const = 0;
     bool grows() const { return is_sparse(params_); } // any request may need more memory
@@ -112,6 +118,8 @@ class Storage {
     // Counts the update of a clock, and sets the rate that was given for it.
     void begin_clock(uint64_t clock);
     bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
+    // Sets the counts of these items to numbers of a peer's.
+    static Reason write_steps(StepCounts &steps, const Range &items, const void *numbers);
     // Exchanges an image for the one that was kept before.
     template <class Own>
     static void exchange(std::unique_ptr<Image> &image, std::unique_ptr<Own> &kept) {

@@ -208,9 +208,10 @@ enum class Reason : uint16_t {
     // Not an answer, which follows: the request was repeated while it waits for another worker.
     waits = 41,
     no_right = 42, // the numbers are the missing rights (access.h), and the worker
-    gave_up = 43   // as worker_lost: the worker has no such table, though others have
+    gave_up = 43,  // as worker_lost: the worker has no such table, though others have
+    device = 44    // of the server has failed, and with it the table's values there
 };
-inline constexpr uint16_t last_reason = 43;
+inline constexpr uint16_t last_reason = 44;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale &&
            reason != Reason::waits;

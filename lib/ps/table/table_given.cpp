@@ -57,6 +57,7 @@ Given to_given(const TableParams &p) {
     given.schedule = p.schedule;
     given.warmup_steps = p.warmup_steps;
     given.decay_steps = p.decay_steps;
+    given.memory = p.memory;
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     given.given = every_number;
@@ -110,6 +111,7 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     take(given.schedule, p.schedule);
     p.warmup_steps = given.warmup_steps;
     p.decay_steps = given.decay_steps;
+    if (given.memory != DTRAIN_MEM_HOST) p.memory = given.memory;
     if (rule_known(p.rule)) {
         p.learning_rate = rule_info(p.rule).rate;
         p.epsilon = rule_info(p.rule).epsilon;
@@ -120,6 +122,10 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
         if (field.real != nullptr && was_given(given.*field.given, field.bit, given.given))
             p.*field.real = given.*field.given;
     if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
+    if (const char *why = unfit_for_device(p); p.memory == DTRAIN_MEM_CUDA && why != nullptr)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "table_create \"%.*s\": memory is a GPU's, but %s; leave memory 0",
+                    static_cast<int>(name.size()), name.data(), why);
     if (given.segment_count > 0)
         if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
             return fail_within(s, "table_create \"%.*s\"", static_cast<int>(name.size()),

@@ -100,6 +100,9 @@ constexpr Field fields_of_table[field_count] = {
                " (0 or more for LINEAR and COSINE, more than 0 for EXPONENTIAL and STAIRCASE, else "
                "0; FTRL divides by the rate, which must never become 0)",
                0),
+    number_field("memory", &TableParams::memory,
+                 " (0, DTRAIN_MEM_HOST or DTRAIN_MEM_CUDA; a GPU holds dense tables only, with "
+                 "other rules than FUNCTION and DC_SGD, and a storage_dtype other than I8)"),
 };
 #undef NUMBER
 #undef REAL
@@ -238,6 +241,10 @@ bool valid_for_rule(const Field &field, const TableParams &p) {
     return !changes || p.*field.real == 0 || rule_info(p.rule).is(RuleInfo::optimizer);
 }
 
+bool valid_memory(const TableParams &p) {
+    return p.memory == 0 || (p.memory == DTRAIN_MEM_CUDA && unfit_for_device(p) == nullptr);
+}
+
 const char *hint(uint32_t field) {
     if (field < field_count) return fields_of_table[field].hint;
     if (field == segments_field || field == placement_field) return "";
@@ -253,6 +260,15 @@ TableParams &TableParams::operator=(TableParams &&) noexcept = default;
 TableParams::~TableParams() = default;
 
 bool is_float(uint32_t dtype) { return dtype >= DTRAIN_F32 && dtype <= DTRAIN_BF16; }
+
+const char *unfit_for_device(const TableParams &p) {
+    if (is_sparse(p)) return "the rows of sparse tables are in host memory only";
+    if (has_function(p)) return "functions of users run on the servers' processors only";
+    if (p.rule == DTRAIN_RULE_DC_SGD)
+        return "DC_SGD keeps what each worker has pulled, in host memory only";
+    if (p.storage_dtype == DTRAIN_I8) return "I8 is stored in host memory only";
+    return nullptr;
+}
 
 bool may_keep(const TableParams &params, const std::vector<FunctionState> &states) {
     auto by_row = [](const FunctionState &state) { return state.per_row; };
@@ -331,6 +347,7 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.wide == &TableParams::decay_steps && (p.decay_steps > 0) != decays) return i;
         if (field.real == &TableParams::decay && !valid_decay(p)) return i;
         if (field.real == &TableParams::accumulator && !valid_accumulator(p)) return i;
+        if (field.number == &TableParams::memory && !valid_memory(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }

@@ -56,6 +56,7 @@ struct TableParams {
     uint32_t mean_over = DTRAIN_MEAN_WORKERS, schedule = DTRAIN_SCHEDULE_CONSTANT;
     uint64_t warmup_steps = 0, decay_steps = 0;
     double decay = 0;
+    uint32_t memory = 0; // 0: of the host
     std::string function = {};
     std::vector<Segment> segments = {};
     Placement placement = {};
@@ -65,7 +66,7 @@ struct TableParams {
 inline constexpr double max_weight = 1e300; // keeps sums of weights finite
 // Of a table, an element or a row: all numbers up to this are exact doubles.
 inline constexpr uint64_t most_updates = uint64_t{1} << 53;
-inline constexpr uint32_t field_count = 39;
+inline constexpr uint32_t field_count = 40;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as sent on the wire
 // Further field numbers: the table's name, which is not a parameter, and parameters that are not
 // numbers.
@@ -98,6 +99,9 @@ inline bool is_stored_narrow(const TableParams &params) {
     return storage_dtype_of(params) != computed_dtype(params);
 }
 inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
+// Whether servers keep the values on an accelerator, and why they cannot; nullptr: they can.
+inline bool is_on_device(const TableParams &params) { return params.memory != 0; }
+const char *unfit_for_device(const TableParams &params);
 // Whether the pushes of a clock are collected and applied together at its end.
 inline bool collects(const TableParams &params) {
     return params.consistency == DTRAIN_BSP || params.consistency == DTRAIN_QUORUM;

@@ -60,6 +60,7 @@ TableParams segment_params(const TableParams &table, const Segment &segment) {
     params.schedule = DTRAIN_SCHEDULE_CONSTANT;
     params.warmup_steps = params.decay_steps = 0;
     params.decay = 0;
+    params.memory = 0; // it is the table's
     params.rule = uint32_t(segment.rule);
     for (const SegmentField &real : fields_of_segment) params.*real.table = segment.*real.own;
     if (is_sparse(table)) {

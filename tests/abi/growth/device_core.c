@@ -56,6 +56,30 @@ static void untouched(size_t from, const char *what) {
     for (size_t i = from; i < sizeof answer.bytes; i++) must(answer.bytes[i] == 0xa5, what);
 }
 
+/* dst = dst - 0.5 * src, if the plugin has update rules. */
+static dtrain_status_t update(const dtrain_dv_ops_t *ops, dtrain_dv_dev_t *dev,
+                              dtrain_dv_queue_t *queue, void *dst, const void *src) {
+    const dtrain_dv_update_t update = {.struct_size = sizeof update,
+                                       .columns = COUNT,
+#ifdef ADDED
+                                       .added = 0,
+#endif
+                                       .stride = COUNT,
+                                       .rate = 0.5};
+    const dtrain_dv_work_t work = {.struct_size = sizeof work,
+                                   .kind = DTRAIN_DV_UPDATE,
+                                   .dtype = DTRAIN_F32,
+                                   .op = DTRAIN_RULE_SGD,
+                                   .count = COUNT,
+                                   .dsts = &dst,
+                                   .srcs = &src,
+                                   .m = 1,
+                                   .n = 1,
+                                   .update = &update};
+    const dtrain_status_t status = ops->prepare(dev, DTRAIN_DV_RULES | DTRAIN_F32);
+    return status == DTRAIN_OK ? ops->run(queue, &work) : status;
+}
+
 static void add_up(const dtrain_dv_ops_t *ops, dtrain_dv_dev_t *dev, float *memory) {
     dtrain_dv_mem_t *pinned, *own;
     dtrain_dv_queue_t *queue;
@@ -79,13 +103,16 @@ static void add_up(const dtrain_dv_ops_t *ops, dtrain_dv_dev_t *dev, float *memo
                                    .n = 2};
     ok(ops->prepare(dev, DTRAIN_F32), "prepare");
     ok(ops->run(queue, &work), "run");
+    const dtrain_status_t updated = update(ops, dev, queue, dsts[0], srcs[0]);
+    if (updated != DTRAIN_ERR_UNSUPPORTED) ok(updated, "update");
     ok(ops->copy(queue, host + SUM_AT, dsts[0], COUNT * sizeof *memory), "copy");
     ok(ops->signal(queue, pinned, WORD_AT * sizeof *memory, 7), "signal");
     const uint32_t *word = (const uint32_t *)(const void *)(memory + WORD_AT);
     const time_t end = time(NULL) + 20;
     while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != 7)
         must(time(NULL) < end, "no signal in 20 s");
-    for (int i = 0; i < COUNT; i++) must(memory[SUM_AT + i] == (float)(3 * i), "the sum");
+    const float sum = updated == DTRAIN_OK ? 2.5f : 3;
+    for (int i = 0; i < COUNT; i++) must(memory[SUM_AT + i] == sum * (float)i, "the sum");
     ops->queue_free(queue);
     ops->release(own);
     ops->release(pinned);

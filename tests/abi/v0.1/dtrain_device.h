@@ -131,8 +131,56 @@ enum {
     DTRAIN_DV_GATHER = 6,
     /* Row rows[i] of dsts[0], which has row_limit rows, = row i of srcs[0]. A number that is not
      * below row_limit is passed over; of equal numbers one row is stored, whole or mixed. */
-    DTRAIN_DV_SCATTER = 7
+    DTRAIN_DV_SCATTER = 7,
+    /* A part of an update of dsts[0], values, by srcs[0], gradients: see dtrain_dv_update_t. The
+     * dtype is f32 or f64, whose rules were prepared; op: DTRAIN_RULE_*. DTRAIN_ERR_UNSUPPORTED,
+     * also with a count of 0: there is no kernel for this rule. */
+    DTRAIN_DV_UPDATE = 8,
+    /* dsts[0][i] = srcs[0][i], from f32 to the dtype `op`, f16 or bf16: to one of its two neighbors
+     * there, at random, so that the mean is exact. The random number of an element is a function of
+     * `seed` and of first + i, the same as on the host. Beyond the largest number: to nearest. */
+    DTRAIN_DV_ROUND = 9
 };
+enum { DTRAIN_DV_RULES = 32 }; /* for prepare(), with a dtype: the kernels of UPDATE           */
+
+/* What UPDATE does. The count of the work is whole rows of `columns` elements. Rules that take
+ * norms over rows, and clipping to a norm, need several passes, each a work of its own, in this
+ * order; others only APPLY. */
+enum {
+    DTRAIN_DV_PASS_APPLY = 0,     /* the rule                                                   */
+    DTRAIN_DV_PASS_CLIP = 1,      /* norms of g, for clip_norm                                  */
+    DTRAIN_DV_PASS_SCALE = 2,     /* each row's factor for g, from them                         */
+    DTRAIN_DV_PASS_DIRECTION = 3, /* norms of the values and of the direction of the update     */
+    DTRAIN_DV_PASS_RATIO = 4      /* each row's factor for the rate, from them                  */
+};
+enum {
+    DTRAIN_DV_ADJUSTS = 1 << 0,  /* g is clipped and the weight decay added to it               */
+    DTRAIN_DV_PROXIMAL = 1 << 1, /* l1 and l2 shrink the values after the rule                  */
+    DTRAIN_DV_CLIPPED = 1 << 2,  /* passes CLIP and SCALE come before                           */
+    DTRAIN_DV_BY_ROW = 1 << 3    /* APPLY uses the rows' factors                                */
+};
+/* Elements of a row that are summed together; the sums are added up in order. */
+enum { DTRAIN_DV_NORM_BLOCK = 512 };
+typedef struct dtrain_dv_update {
+    uint32_t struct_size;
+    uint32_t pass;  /* DTRAIN_DV_PASS_*                                                       */
+    uint32_t flags; /* DTRAIN_DV_ADJUSTS, ...                                                 */
+    uint32_t reserved;
+    uint64_t columns; /* elements of a row, >= 1                                                */
+    uint64_t stride;  /* elements from row to row of values and gradients, >= columns           */
+    /* Device addresses: the rule's state, in the order of its arrays, an element for each of the
+     * work, or (ADAGRAD_ROWS) for each row; NULL: it has no more. */
+    void *slots[3];
+    /* Device memory between the passes: for each row 2 numbers of 8 bytes, and 3 for each of its
+     * blocks of DTRAIN_DV_NORM_BLOCK elements; the last block may be shorter. */
+    void *norms;
+    /* The numbers of the rule, as in dtrain_table_params_t. */
+    double rate, momentum, beta1, beta2, rho, epsilon, l1, l2, ftrl_beta, trust;
+    double decay, own_decay; /* weight decay: added to g; applied by the rule                   */
+    double clip, clip_norm;  /* most of an element of g; of its norm                            */
+    double first, second;    /* ADAM, ...: 1 / (1 - beta^t) of beta1 and beta2                  */
+    double share;            /* MEAN: 1 / t                                                     */
+} dtrain_dv_update_t;
 typedef struct dtrain_dv_work {
     uint32_t struct_size;
     uint32_t kind;           /* DTRAIN_DV_REDUCE, ...                                             */
@@ -147,6 +195,8 @@ typedef struct dtrain_dv_work {
     uint64_t row_bytes, row_limit;
     uint32_t divisor;
     uint32_t reserved;
+    const dtrain_dv_update_t *update; /* UPDATE: host memory, copied                              */
+    uint32_t seed, first;             /* ROUND                                                    */
 } dtrain_dv_work_t;
 
 enum { DTRAIN_DV_EXPORTABLE = 1 << 0 }; /* flag of alloc(): export_handle() will be called        */
@@ -166,9 +216,9 @@ typedef struct dtrain_dv_ops {
                             dtrain_dv_dev_t **dev_p);
     /* Called after everything made from dev is gone. Slow. */
     void (*close)(dtrain_dv_dev_t *dev);
-    /* Loads the kernels of a dtype (0: those of rows). Slow. DTRAIN_ERR_UNSUPPORTED: the device has
-     * none, and its work is done by the host. run() of a dtype that was not prepared
-     * returns DTRAIN_ERR_STATE. */
+    /* Loads the kernels of a dtype (0: those of rows; DTRAIN_DV_RULES | dtype: those of update
+     * rules). Slow. DTRAIN_ERR_UNSUPPORTED: the device has none, and its work is done by the host.
+     * run() of a dtype that was not prepared returns DTRAIN_ERR_STATE. */
     dtrain_status_t (*prepare)(dtrain_dv_dev_t *dev, uint32_t dtype);
     /* Says what the bytes at `address` are, to any device of this plugin: needs no device, and
      * touches no memory. DTRAIN_ERR_INVALID: they begin in an allocation and end outside of it. */

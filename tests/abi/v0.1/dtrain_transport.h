@@ -165,8 +165,11 @@ enum {
                            is the sent length, the buffer holds the beginning                   */
     DTRAIN_TP_PUT = 3,
     DTRAIN_TP_GET = 4,
-    DTRAIN_TP_CONNECT = 5,    /* cookie of connect(); status: whether it succeeded               */
-    DTRAIN_TP_PEER_LOST = 6,  /* cookie of connect(); pending operations complete, too           */
+    DTRAIN_TP_CONNECT = 5, /* cookie of connect(); status: whether it succeeded               */
+    /* Cookie of connect(); pending operations complete, too. Status: DTRAIN_ERR_PEER; ERR_CORRUPT:
+     * it carried what the peer did not send; ERR_NO_MEMORY, ERR_LIMIT: this process could not keep
+     * the connection, and its peer is not to blame. */
+    DTRAIN_TP_PEER_LOST = 6,
     DTRAIN_TP_PUT_ARRIVED = 7 /* a peer's put() with an immediate has arrived: imm, never 0      */
 };
 typedef struct dtrain_tp_done { /* 48 bytes, frozen */

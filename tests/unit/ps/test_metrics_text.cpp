@@ -71,6 +71,7 @@ ServerReport full_report() {
         TableReport &table = report.tables.emplace_back();
         table.name = name;
         table.bytes = ++number;
+        table.device_bytes = ++number;
         table.updates = ++number;
         for (int worker = 0; worker < 2; worker++) {
             Counters &counts = table.workers.emplace_back();
@@ -98,6 +99,7 @@ std::string fault_of(const std::string &text, const ServerReport &report) {
     for (const TableReport &table : report.tables) {
         const std::string its = "table=\"" + table.name + "\"";
         expect("table_bytes", its, table.bytes);
+        expect("table_device_bytes", its, table.device_bytes);
         expect("updates_total", its, table.updates);
         for (size_t w = 0; w < table.workers.size(); w++) {
             const std::string labels = its + ",worker=\"" + std::to_string(w) + "\"";
@@ -121,7 +123,8 @@ std::string fault_of(const std::string &text, const ServerReport &report) {
         expect("peer_held_bytes", labels, report.peers[w].held());
         expect("peer_held_bytes_max", labels, report.peers[w].most_held());
     }
-    for (const char *gauge : {"table_bytes", "peer_held_bytes", "peer_held_bytes_max"})
+    for (const char *gauge :
+         {"table_bytes", "table_device_bytes", "peer_held_bytes", "peer_held_bytes_max"})
         if (reader.type(std::string("dtrain_server_") + gauge) != "gauge") wrong = gauge;
     for (const char *counter : counters)
         if (reader.type(std::string("dtrain_server_") + counter + "_total") != "counter")

@@ -710,6 +710,10 @@ extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t a
 extern swig_type_176 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_decay_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_memory_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_memory_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_reserved2_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_reserved2_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_177 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
@@ -4223,6 +4227,32 @@ func (arg1 SwigcptrTable_params) GetDecay() (_swig_ret float64) {
 	return swig_r
 }
 
+func (arg1 SwigcptrTable_params) SetMemory(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_memory_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetMemory() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_memory_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetReserved2(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_reserved2_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetReserved2() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_reserved2_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewTable_params() (_swig_ret Table_params) {
 	var swig_r Table_params
 	swig_r = (Table_params)(SwigcptrTable_params(C._wrap_new_table_params_capi_ca0c96d1add96da1()))
@@ -4347,6 +4377,10 @@ type Table_params interface {
 	GetDecay_steps() (_swig_ret uint64)
 	SetDecay(arg2 float64)
 	GetDecay() (_swig_ret float64)
+	SetMemory(arg2 uint32)
+	GetMemory() (_swig_ret uint32)
+	SetReserved2(arg2 uint32)
+	GetReserved2() (_swig_ret uint32)
 	Set_place(arg2 uint64)
 }
 

@@ -5505,6 +5505,56 @@ double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(struct dtrain_table_pa
 }
 
 
+void _wrap_table_params_memory_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->memory = arg2;
+  
+}
+
+
+int _wrap_table_params_memory_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->memory);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_reserved2_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->reserved2 = arg2;
+  
+}
+
+
+int _wrap_table_params_reserved2_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->reserved2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_table_params *_wrap_new_table_params_capi_ca0c96d1add96da1() {
   struct dtrain_table_params *result = 0 ;
   struct dtrain_table_params *_swig_go_result;

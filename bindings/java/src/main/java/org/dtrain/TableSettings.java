@@ -34,6 +34,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     private long warmupSteps;
     private long decaySteps;
     private double decay;
+    private TableMemory memory;
     private Placement placement;
     private int virtualNodes;
     private long placementBlock;
@@ -275,6 +276,17 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
+     * Where servers keep the values and the rule's state.
+     *
+     * @param value HOST by default
+     * @return this
+     */
+    public TableSettings memory(TableMemory value) {
+        memory = Arguments.given(value, "memory");
+        return this;
+    }
+
+    /**
      * The learning rate as a function of the number of the table's update.
      *
      * @param value CONSTANT by default
@@ -454,6 +466,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
         params.setNot_finite(notFinite == null ? 0 : notFinite.number());
         params.setSteps(steps == null ? 0 : steps.number());
         params.setMean_over(meanOver == null ? 0 : meanOver.number());
+        params.setMemory(memory == null ? 0 : memory.number());
         params.setSchedule(schedule == null ? 0 : schedule.number());
         params.setWarmup_steps(warmupSteps);
         params.setDecay_steps(decaySteps);

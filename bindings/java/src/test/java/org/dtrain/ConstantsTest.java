@@ -74,6 +74,9 @@ class ConstantsTest {
         for (MeanOver meanOver : MeanOver.values()) {
             assertEquals(header.get("MEAN_" + meanOver), meanOver.number(), meanOver.name());
         }
+        for (TableMemory memory : TableMemory.values()) {
+            assertEquals(header.get("MEM_" + memory), memory.number(), memory.name());
+        }
         for (Schedule schedule : Schedule.values()) {
             assertEquals(header.get("SCHEDULE_" + schedule), schedule.number(), schedule.name());
         }

@@ -169,6 +169,7 @@ class TablesTest {
                 new Differing(decaying(), decaying().decaySteps(10), "decay_steps"),
                 new Differing(decaying(), decaying().decay(0), "decay"),
                 new Differing(averaged(), averaged().meanOver(MeanOver.WORKERS), "mean_over"),
+                new Differing(begun(0.5), begun(0.5).memory(TableMemory.CUDA), "memory"),
                 new Differing(begun(0.5), begun(0), "accumulator"),
                 new Differing(part(0.5), part(0), "segment 0 accumulator"))) {
             world.table("numbers " + two.name(), two.settings()).close();
@@ -186,6 +187,7 @@ class TablesTest {
         assertEquals(Schedule.INVERSE_SQRT, Schedule.of("inverse-sqrt"));
         assertEquals(Steps.TABLE, Steps.of("table"));
         assertEquals(MeanOver.PUSHERS, MeanOver.of("pushers"));
+        assertEquals(TableMemory.CUDA, TableMemory.of("cuda"));
     }
 
     private static void says(Class<? extends DtrainException> kind, String part, TableSettings settings) {

@@ -1,0 +1,20 @@
+// The loop of Adam with decoupled weight decay.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/rules/loops/adam_numbers.h"
+
+namespace dtrain::ps {
+namespace {
+
+DTRAIN_LOOP(adamw) {
+    const Adam<T> k(s);
+    const T shrink = static_cast<T>(s.rate * s.own_decay);
+    for (uint64_t i = 0; i < count; ++i) {
+        a[i] = k.beta1 * a[i] + k.rest1 * g[i];
+        b[i] = k.beta2 * b[i] + k.rest2 * g[i] * g[i];
+        w[i] -= shrink * w[i] + k.rate * a[i] / (root(b[i] * k.second) + k.epsilon);
+    }
+}
+
+} // namespace
+} // namespace dtrain::ps
