@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <string_view>
 
 namespace dtrain::simulator {
 namespace {
@@ -48,6 +49,7 @@ bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
     if (tells)
         fprintf(stderr, "%.9f process %d: %s: %s %s\n", double(world->clock) / second, process,
                 call, dtrain_status_name(status), status == DTRAIN_OK ? "" : last_error().c_str());
+    if (status == DTRAIN_OK && call == std::string_view("join")) world->joined |= 1u << process;
     if (status == DTRAIN_OK) return true;
     if (!plan.may_fail())
         fail_life("process %d: %s failed though nothing had happened: %s: %s", process, call,
@@ -71,6 +73,8 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
     const auto explains = [&](int other) {
         return other >= 0 && other < plan.ranks &&
                (plan.is_suspect(other) || (world->leavers >> other & 1) != 0 ||
+                // It waits for the others at rank 0, and does not know of them.
+                (plan.is_suspect(0) && (world->joined >> other & 1) == 0) ||
                 world->processes[other].state == Process::State::left);
     };
     if (!explains(here) && !explains(rank)) // a group's texts have the numbers of the job
