@@ -4,6 +4,7 @@
 // They do so once they have heard nothing of it for a heartbeat timeout: while it did not run, or
 // could reach no coordinator. The coordinator of that time tells it, unless that one and all others
 // have ended meanwhile. A member that is found to have ended so late may have gone on without it.
+// There is one of it in a process, for its member and its coordinator.
 #pragma once
 #include "cluster/control/pace.h"
 
@@ -22,13 +23,14 @@ class Absence {
     // Nobody has said that a member has ended: this process has found it so.
     void found_ended(int64_t now, const Pace &pace);
 
-    // Whether the others may have given this process up in a pause that has ended not long ago.
-    bool was_long(int64_t now, const Pace &pace) const {
-        return now - resumed_at_ < 2 * pace.timeout &&
-               resumed_at_ - paused_at_ >= pace.timeout - pace.interval;
+    // The length of a pause that has ended not long ago; 0: there was none.
+    int64_t recent_pause(int64_t now, const Pace &pace) const {
+        return now - resumed_at_ < 2 * pace.timeout ? resumed_at_ - paused_at_ : 0;
     }
-
-    int64_t paused_ns() const { return resumed_at_ - paused_at_; } // in that pause
+    // Whether the others may have given this process up in it.
+    bool was_long(int64_t now, const Pace &pace) const {
+        return recent_pause(now, pace) >= pace.timeout - pace.interval;
+    }
 
     size_t ended_late() const { return ended_late_; }
     int64_t ns(int64_t now) const { return now - since_; } // its length

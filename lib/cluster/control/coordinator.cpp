@@ -9,9 +9,9 @@
 
 namespace dtrain::cluster {
 
-Coordinator::Coordinator(const Settings &settings, int64_t now)
-    : settings_(settings), phase_(Phase::joining), started_(now), next_line_(now + first_line),
-      next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
+Coordinator::Coordinator(const Settings &settings, Absence &absence, int64_t now)
+    : settings_(settings), absence_(absence), phase_(Phase::joining), started_(now),
+      next_line_(now + first_line), next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
       votes_(
           state_, [this] { return new_uid(); }, settings.identity.workers),
       reforms_(state_, newcomers_, settings.identity) {
@@ -21,9 +21,9 @@ Coordinator::Coordinator(const Settings &settings, int64_t now)
     links_[local_link] = {state_.coordinator, "", "", false};
 }
 
-Coordinator::Coordinator(const Settings &settings, Membership state, bool dead,
-                         const Absence &absence, int64_t now)
-    : Coordinator(settings, now) {
+Coordinator::Coordinator(const Settings &settings, Absence &absence, Membership state, bool dead,
+                         int64_t now)
+    : Coordinator(settings, absence, now) {
     bool clean = state.gone.at(state.coordinator).left;
     phase_ = Phase::failing_over;
     roster_.reset();
@@ -31,11 +31,8 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead,
     state_.coordinator = settings.identity.member();
     pace_ = Pace::of(settings, state_.peers);
     watch_.set(pace_);
-    failover_.emplace(state_, pace_, clean, dead, absence, now);
-    absence_ = absence;
+    failover_.emplace(state_, pace_, clean, dead, absence_, now);
 }
-
-void Coordinator::ran(int64_t now) { absence_.ran(now, pace_, phase_ == Phase::running); }
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
     if (lobby_.size() >= wire::max_unseated)

@@ -29,13 +29,13 @@ namespace dtrain::cluster {
 
 class Coordinator {
   public:
-    Coordinator(const Settings &settings, int64_t now); // of a new job
+    // Of a new job. absence: of this process; it outlives the coordinator.
+    Coordinator(const Settings &settings, Absence &absence, int64_t now);
     // Successor of state.coordinator, which is in state.gone. dead: the old coordinator's process
-    // is known to have ended. absence: of this process, so far.
-    Coordinator(const Settings &settings, Membership state, bool dead, const Absence &absence,
+    // is known to have ended.
+    Coordinator(const Settings &settings, Absence &absence, Membership state, bool dead,
                 int64_t now);
 
-    void ran(int64_t now); // before each event
     void accepted(const Accepted &event, int64_t now, Actions &actions);
     void received(Link link, const wire::Message &message, int64_t now, Actions &actions);
     void closed(const Closed &event, int64_t now, Actions &actions);
@@ -46,6 +46,8 @@ class Coordinator {
     void leave(bool moved, Actions &actions);
 
     int64_t next_deadline() const;
+    // Whether members may depose it if they hear nothing of it: not before the job has formed.
+    bool counted() const { return phase_ == Phase::running; }
     bool calls(Link link) const { return calls_out_.contains(link); }
 
   private:
@@ -96,14 +98,12 @@ class Coordinator {
         bool deposed; // the member has another coordinator, or looks for one
         bool held;    // not lost yet
         std::string why;
-        int64_t own_pause = 0; // for how long this process had not checked
     };
     void watch(int64_t now, Actions &actions);
     void doubt(Doubt doubt, Actions &actions);
     void take_back_doubt(int32_t member, int64_t now);
     void ended(int32_t member, int64_t now, Actions &actions);
-    // others: who may have gone on without this process, which did not run for so long.
-    void give_way(size_t others, int64_t pause, Actions &actions);
+    void give_way(size_t others, int64_t now, Actions &actions); // others: who may have gone on
     // ending: members that are about to be lost.
     void judge(int64_t now, Actions &actions, size_t ending = 0);
     int64_t next_judgement() const;
@@ -120,6 +120,7 @@ class Coordinator {
     void answer(const GroupVotes::Answers &answers, Actions &actions);
 
     const Settings &settings_;
+    Absence &absence_;
     enum class Phase { joining, failing_over, running, over } phase_;
     std::string why_over_ = "the job is over";
     Membership state_;
@@ -143,7 +144,6 @@ class Coordinator {
     Watch watch_;
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
     std::vector<int64_t> ends_; // when connections of members ended, lately
-    Absence absence_;
     CallLog call_log_;
     GroupVotes votes_;
     Newcomers newcomers_;

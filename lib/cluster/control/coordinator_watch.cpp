@@ -26,7 +26,6 @@ void Coordinator::doubt(Doubt doubt, Actions &actions) {
     std::erase_if(doubts_, [&](const Doubt &d) {
         return d.member == member || (!d.held && now - d.when > window);
     });
-    doubt.own_pause = watch_.own_pause(now);
     doubts_.push_back(doubt);
     watch_.stop(member);
     if (!doubt.held) lose(member, doubt.why, true, actions);
@@ -64,7 +63,7 @@ void Coordinator::judge(int64_t now, Actions &actions, size_t ending) {
                deposed = std::ranges::any_of(doubts_, &Doubt::deposed);
     const size_t others = doubts_.size() + (absent || deposed ? ends_.size() : 0);
     const bool alone = left == 1 && deposed;
-    if (others > left || alone) return give_way(others, absent ? absence_.paused_ns() : 0, actions);
+    if (others > left || alone) return give_way(others, now, actions);
     for (size_t i = 0; i < doubts_.size(); i++) // losing one adds none
         if (doubts_[i].held && now - doubts_[i].when >= hold()) {
             doubts_[i].held = false;
@@ -72,8 +71,8 @@ void Coordinator::judge(int64_t now, Actions &actions, size_t ending) {
         }
 }
 
-void Coordinator::give_way(size_t others, int64_t pause, Actions &actions) {
-    for (const Doubt &doubt : doubts_) pause = std::max(pause, doubt.own_pause);
+void Coordinator::give_way(size_t others, int64_t now, Actions &actions) {
+    const int64_t pause = absence_.recent_pause(now, pace_);
     std::string why = "the job went on without this process";
     if (pause > 0)
         why += text(", which did not run for %lld ms", static_cast<long long>(pause / ms));

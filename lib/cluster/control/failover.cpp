@@ -7,7 +7,7 @@
 namespace dtrain::cluster {
 
 Failover::Failover(const Membership &state, const Pace &pace, bool clean, bool dead,
-                   const Absence &absence, int64_t now)
+                   Absence &absence, int64_t now)
     : pace_(pace), absence_(absence), call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)),
       until_(now + pace.timeout), clean_(clean), silent_(!clean && !dead) {
     for (int32_t m = 0; m < state.size(); m++)

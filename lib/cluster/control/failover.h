@@ -19,8 +19,8 @@ namespace dtrain::cluster {
 class Failover {
   public:
     // clean: the old coordinator left. dead: its process is known to have ended.
-    Failover(const Membership &state, const Pace &pace, bool clean, bool dead,
-             const Absence &absence, int64_t now);
+    Failover(const Membership &state, const Pace &pace, bool clean, bool dead, Absence &absence,
+             int64_t now);
 
     void came(int32_t member);
     void went(int32_t member); // the member is known to be gone
@@ -38,7 +38,7 @@ class Failover {
 
   private:
     const Pace pace_;
-    Absence absence_;
+    Absence &absence_;
     std::set<int32_t> missing_, came_;
     size_t ended_ = 0;
     int64_t call_at_, until_;

@@ -45,9 +45,9 @@ wire::Peer known_of(const wire::Peer &peer) {
 
 } // namespace
 
-MemberProtocol::MemberProtocol(const Settings &settings)
-    : settings_(settings), self_(settings.identity.member()), pace_(Pace::of(settings, {})),
-      watch_(pace_) {}
+MemberProtocol::MemberProtocol(const Settings &settings, Absence &absence)
+    : settings_(settings), absence_(absence), self_(settings.identity.member()),
+      pace_(Pace::of(settings, {})), watch_(pace_) {}
 
 void MemberProtocol::start(int64_t now, Actions &actions) {
     phase_ = Phase::connecting;
@@ -55,10 +55,6 @@ void MemberProtocol::start(int64_t now, Actions &actions) {
     next_line_ = now + first_line;
     obstacle_ = "no answer";
     dial(first(), "", now, actions);
-}
-
-void MemberProtocol::ran(int64_t now) {
-    absence_.ran(now, pace_, phase_ == Phase::joining || phase_ == Phase::running);
 }
 
 // Whether another process may come to the rendezvous: the coordinator of an elastic job that runs.

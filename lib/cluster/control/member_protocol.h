@@ -20,10 +20,9 @@ namespace dtrain::cluster {
 
 class MemberProtocol {
   public:
-    explicit MemberProtocol(const Settings &settings);
+    MemberProtocol(const Settings &settings, Absence &absence); // both outlive it
 
     void start(int64_t now, Actions &actions);
-    void ran(int64_t now); // before each event
     void dialled(const Dialled &event, int64_t now, Actions &actions);
     void dial_failed(const DialFailed &event, int64_t now, Actions &actions);
     void received(wire::Message message, int64_t now, Actions &actions);
@@ -45,7 +44,8 @@ class MemberProtocol {
     bool joined() const { return phase_ == Phase::running || phase_ == Phase::seeking; }
     // While seeking: whether the coordinator's process is known to be gone.
     bool coordinator_dead() const { return dead_; }
-    const Absence &absence() const { return absence_; }
+    // Whether the other members expect to hear of this one.
+    bool counted() const { return phase_ == Phase::joining || phase_ == Phase::running; }
     // Whether the workers have formed the next generation of this job.
     bool has_moved() const;
     const Membership &membership() const { return state_; }
@@ -78,6 +78,7 @@ class MemberProtocol {
     wire::Rejoin rejoin() const;
 
     const Settings &settings_;
+    Absence &absence_;
     int32_t self_;
     Phase phase_ = Phase::idle;
     Membership state_;
@@ -88,7 +89,6 @@ class MemberProtocol {
     bool admitted_ = false;
     Pace pace_;
     Watch watch_;
-    Absence absence_;
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // while connecting
     std::string obstacle_;           // what has kept it from joining so far

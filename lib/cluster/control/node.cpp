@@ -15,7 +15,7 @@ void turn_away(Link link, Status status, const char *why, Actions &actions) {
 
 } // namespace
 
-Node::Node(Settings settings) : settings_(std::move(settings)), member_(settings_) {}
+Node::Node(Settings settings) : settings_(std::move(settings)), member_(settings_, absence_) {}
 
 Actions Node::start(int64_t now) {
     Actions raw;
@@ -25,8 +25,7 @@ Actions Node::start(int64_t now) {
 
 Actions Node::step(Event event, int64_t now) {
     Actions raw;
-    member_.ran(now);
-    if (coordinator_) coordinator_->ran(now);
+    absence_.ran(now, member_.pace(), coordinator_ ? coordinator_->counted() : member_.counted());
     std::visit([&](auto &e) { handle(e, now, raw); }, event);
     return route(std::move(raw), now);
 }
@@ -128,10 +127,10 @@ void Node::handle(const Tick &, int64_t now, Actions &raw) {
 void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
     own_link_ = own;
     if (member_.joined()) {
-        coordinator_.emplace(settings_, member_.membership(), member_.coordinator_dead(),
-                             member_.absence(), now);
+        coordinator_.emplace(settings_, absence_, member_.membership(), member_.coordinator_dead(),
+                             now);
     } else {
-        coordinator_.emplace(settings_, now);
+        coordinator_.emplace(settings_, absence_, now);
     }
     member_.dialled({own, ""}, now, raw);
     for (auto &[link, early] : early_) {

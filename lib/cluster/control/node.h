@@ -47,6 +47,7 @@ class Node {
     Actions route(Actions raw, int64_t now);
 
     const Settings settings_;
+    Absence absence_;
     MemberProtocol member_;
     std::optional<Coordinator> coordinator_;
     Link own_link_ = 0; // the member's number for local_link

@@ -121,9 +121,10 @@ Status CheckpointFolder::complete(const Manifest &manifest) {
 
 Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
     const std::string path = manifest_path(step);
-    if (!is_complete(step) && !is_missing(errno)) return fail_errno(errno, "%s", path.c_str());
     if (!is_complete(step))
-        return fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint %s", folder(step).c_str());
+        return is_missing(errno)
+                   ? fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint %s", folder(step).c_str())
+                   : fail_errno(errno, "%s", path.c_str());
     std::string text;
     Status s = data::read_small_file(path, max_manifest, text);
     if (s == DTRAIN_OK) s = parse_manifest(text, out);

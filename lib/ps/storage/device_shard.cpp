@@ -89,6 +89,7 @@ Status DeviceShard::fill(size_t array, uint32_t dtype, uint64_t count, double va
 }
 
 Reason DeviceShard::outcome(Status status) {
+    if (!broken_.empty()) return Reason::device; // perhaps while a save copied what was to change
     if (status == DTRAIN_OK) return Reason::none;
     broken_ = error_text();
     if (log_ != nullptr)

@@ -46,6 +46,7 @@ namespace {
 
 std::vector<GradualCopy::Target> targets_of(const std::vector<ArrayCopy::Array> &arrays) {
     std::vector<GradualCopy::Target> targets;
+    targets.reserve(arrays.size());
     for (const ArrayCopy::Array &array : arrays) targets.push_back({array.to, array.bytes});
     return targets;
 }

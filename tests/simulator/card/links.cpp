@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include <utility>
 
 namespace dtrain::card {
 namespace {
@@ -114,7 +115,7 @@ void Wire::flush(Link &link) {
     while (!link.frames.empty() && !link.broken.why) {
         Frame &frame = link.frames.front();
         if (frame.payload && !entered_) break;
-        if (frame.payload && frame.sent == 0) {
+        if (frame.payload && !std::exchange(frame.taken, true)) {
             const size_t len = frame.payload->memory.remaining(), at = frame.bytes.size();
             frame.bytes.resize(at + len);
             frame.payload->memory.peek(frame.bytes.data() + at, len);

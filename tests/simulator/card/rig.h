@@ -25,6 +25,7 @@ struct Frame {
     Bytes bytes;                       // its head included
     rdm::Operation *payload = nullptr; // taken when it is sent, and released then
     size_t sent = 0;
+    bool taken = false; // the payload is in `bytes`
 };
 
 } // namespace dtrain::card
