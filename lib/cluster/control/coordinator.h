@@ -100,7 +100,7 @@ class Coordinator {
         std::string why;
     };
     void watch(int64_t now, Actions &actions);
-    void doubt(Doubt doubt, Actions &actions);
+    void doubt(const Doubt &doubt, Actions &actions);
     void take_back_doubt(int32_t member, int64_t now);
     void ended(int32_t member, int64_t now, Actions &actions);
     void give_way(size_t others, int64_t now, Actions &actions); // others: who may have gone on

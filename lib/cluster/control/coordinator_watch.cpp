@@ -19,7 +19,7 @@ void Coordinator::watch(int64_t now, Actions &actions) {
 // The member seems lost but may live; then this side may be the one that is cut off or was not
 // running. Some members report this themselves, others are noticed a little later, so the loss is
 // held back for a while.
-void Coordinator::doubt(Doubt doubt, Actions &actions) {
+void Coordinator::doubt(const Doubt &doubt, Actions &actions) {
     const int32_t member = doubt.member;
     if (!state_.alive(member)) return;
     const int64_t now = doubt.when, window = 3 * pace_.timeout;
