@@ -15,7 +15,10 @@ constexpr uint64_t length = 500; // of the table
 constexpr int patience = 6;
 
 // What all processes see.
-enum On : int { steps, generation, pushes, on_board };
+// kept: some generation has handed the table on, so it is never lost. opened: the last generation
+// that has the table, plus one. dropped: pushes to tables that nobody has handed on.
+enum On : int { steps, generation, pushes, kept, opened, dropped, on_board };
+static_assert(on_board <= std::size(decltype(World::board){}));
 
 constexpr dtrain_status_t may_happen[] = {DTRAIN_ERR_PEER, DTRAIN_ERR_ABORTED, DTRAIN_ERR_TIMEOUT};
 
@@ -112,8 +115,15 @@ class ElasticRank : Caller {
         params.length = length;
         params.rule = DTRAIN_RULE_ADD;
         begin();
-        return passes(dtrain_table_create(comm_, "count", &params, &table_), "opening the table",
-                      2 * plan.op_timeout);
+        if (!passes(dtrain_table_create(comm_, "count", &params, &table_), "opening the table",
+                    2 * plan.op_timeout))
+            return false;
+        // It is the first one, or made anew: whoever had it before has gone, and the others had
+        // given up.
+        if (world->board[opened] <= generation_ && world->board[kept] == 0)
+            world->board[dropped] = world->board[pushes];
+        world->board[opened] = std::max(world->board[opened], generation_ + 1);
+        return true;
     }
 
     // A push by all, a sum, and what all agree on.
@@ -152,20 +162,21 @@ class ElasticRank : Caller {
         world->board[steps]++;
         over = said[0] != 0;
         changed = said[1] != 0;
-        return !std::exchange(is_fresh_, false) || check_table(double(before));
+        return !std::exchange(is_fresh_, false) || check_table(before);
     }
 
     // Every answered push is in it, once; those of killed workers perhaps.
-    bool check_table(double answered) {
+    bool check_table(uint64_t answered) {
         Data<double> values(length);
         begin();
         if (!passes(dtrain_table_pull(table_, 0, length, values.data(), nullptr, nullptr), "pull",
                     plan.op_timeout))
             return false;
         const auto [low, high] = std::ranges::minmax(values);
-        if (low < answered)
-            fail_life("process %d: %g pushes are in the table, %g were answered", process, low,
-                      answered);
+        answered -= std::min(answered, world->board[dropped]);
+        if (low < double(answered))
+            fail_life("process %d: %g pushes are in the table, %llu were answered", process, low,
+                      static_cast<unsigned long long>(answered));
         // Each worker has at most one that is not counted yet, and each failed step one that was
         // not answered.
         if (high > double(world->board[pushes] + most_processes * (1 + world->board[generation])))
@@ -186,6 +197,7 @@ class ElasticRank : Caller {
                 return false;
             }
             if (!passes(s, "reform", plan.op_timeout)) continue;
+            if (table_ != nullptr) world->board[kept] = 1;
             leave_communicator();
             comm_ = next;
             look();

@@ -194,9 +194,7 @@ const dtrain_function_t *Server::find_function(TableParams &params) const {
 
 void Server::destroy(std::unique_ptr<ServerTable> &table, const RequestHeader &header,
                      Responses &out) {
-    const bool failed = (header.flags & gives_up) != 0;
-    table->note_destroy(failed);
-    if (failed) table->give_up(header.worker, out);
+    if ((header.flags & gives_up) != 0) table->give_up(header.worker, out);
     leave_table(table, header.worker, out);
 }
 

@@ -67,9 +67,7 @@ class ServerTable {
     void leave(uint32_t worker, Responses &out); // it destroyed its handle or left the job
     // It could not open the table. Those who have opened it count on its pushes, so it is lost.
     void give_up(uint32_t worker, Responses &out);
-    // A worker destroys its handle; failed: since it could not open the table.
-    void note_destroy(bool failed) { (failed ? opening_failed_ : destroyed_) = true; }
-    // Of an inherited table that was not opened, once it is unused: for the next attempt.
+    // Of an inherited table that somebody could not open, once it is unused: for the next attempt.
     std::optional<LegacyPart> take_back();
     void lose(uint32_t worker, Responses &out);
     bool unused() const { return members_.count() == 0; } // all workers have left or were lost
@@ -208,7 +206,7 @@ class ServerTable {
     uint32_t creators_ = 0;                 // workers that may create the table and have asked
     bool ready_ = false;                    // a worker has called set_ready
     bool inherited_ = false, lost_ = false; // as set; lost_: and not restored since
-    bool opening_failed_ = false, destroyed_ = false;
+    bool opening_failed_ = false;
     std::optional<LegacyPart> kept_; // when an inherited table was refused
     Archive *const archive_;
     PeerMemory *const peers_; // by worker

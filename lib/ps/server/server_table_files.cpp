@@ -28,7 +28,7 @@ LegacyPart ServerTable::legacy() const {
 }
 
 std::optional<LegacyPart> ServerTable::take_back() {
-    if (!kept_ && inherited_ && opening_failed_ && !destroyed_) kept_ = legacy();
+    if (!kept_ && inherited_ && opening_failed_) kept_ = legacy();
     return std::exchange(kept_, std::nullopt);
 }
 

@@ -81,6 +81,7 @@ void ServerTable::leave(uint32_t worker, Responses &out) {
 
 // Where it is not open yet, the others learn from the worker itself why it gives up.
 void ServerTable::give_up(uint32_t worker, Responses &out) {
+    opening_failed_ = true;
     if (!made() || !members_.present(worker) || !members_.complete()) return;
     members_.note_give_up(worker);
     lose(worker, out);

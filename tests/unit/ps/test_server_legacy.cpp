@@ -163,6 +163,10 @@ void play(uint32_t seed) {
                 fail_msg("seed %u: the table is lost in generation %u", seed, generation);
             for (uint32_t pushes = random() % 3; pushes > 0; pushes--, pushed++)
                 now.push(random() % workers);
+            // One whose opening failed in the end, and others that destroy what they have opened.
+            const uint32_t one = random() % workers;
+            const bool gives_up = generation > 0 && chance(4);
+            for (uint32_t w = 0; gives_up && w < workers; w++) now.destroy(w, w == one);
         }
         for (uint32_t w = 0; broken && w < workers; w++) // some have not noticed yet
             if (chance(2)) now.destroy(w, true);
