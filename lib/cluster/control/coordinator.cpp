@@ -215,6 +215,7 @@ uint64_t Coordinator::new_uid() {
 void Coordinator::tick(int64_t now, Actions &actions) {
     show_out(now, actions);
     tick_newcomers(now, actions);
+    beat_for_waiting(now, actions);
     if (phase_ == Phase::joining) say_who_is_missing(now, actions);
     if (phase_ == Phase::failing_over) collect(now, actions);
     if (phase_ != Phase::running) return;
@@ -225,8 +226,9 @@ void Coordinator::tick(int64_t now, Actions &actions) {
 }
 
 int64_t Coordinator::next_deadline() const {
-    const int64_t lobby = std::min(lobby_.empty() ? INT64_MAX : lobby_.begin()->second,
-                                   newcomers_.next_deadline(pace_));
+    const int64_t lobby =
+        std::min({lobby_.empty() ? INT64_MAX : lobby_.begin()->second,
+                  newcomers_.next_deadline(pace_), is_awaited() ? beat_at_ : INT64_MAX});
     switch (phase_) {
     case Phase::joining: return std::min({lobby, next_line_, settings_.join_deadline});
     case Phase::failing_over: return std::min(lobby, failover_->next_deadline());

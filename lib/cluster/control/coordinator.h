@@ -46,8 +46,9 @@ class Coordinator {
     void leave(bool moved, Actions &actions);
 
     int64_t next_deadline() const;
-    // Whether members may depose it if they hear nothing of it: not before the job has formed.
-    bool counted() const { return phase_ == Phase::running; }
+    // Whether members may depose it if they hear nothing of it: not before the job has formed, and
+    // not after the last of them has gone.
+    bool counted() const { return phase_ == Phase::running && state_.alive_count() > 1; }
     bool calls(Link link) const { return calls_out_.contains(link); }
 
   private:
@@ -79,6 +80,8 @@ class Coordinator {
     void join_later(Link link, Actions &actions);
     void start(int64_t now, Actions &actions);
     void say_who_is_missing(int64_t now, Actions &actions);
+    bool is_awaited() const;
+    void beat_for_waiting(int64_t now, Actions &actions);
     void rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions);
     void collect(int64_t now, Actions &actions);
     void resume(int64_t now, Actions &actions);
@@ -147,6 +150,7 @@ class Coordinator {
     CallLog call_log_;
     GroupVotes votes_;
     Newcomers newcomers_;
+    int64_t beat_at_ = INT64_MIN; // to those who join or wait to come in
     ReformVotes reforms_;
     bool door_awaits_ = false; // to be opened if the next generation has not formed
     uint64_t uids_made_ = 0;

@@ -118,6 +118,20 @@ void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
         actions);
 }
 
+// Whether processes wait here for the job, or for its next generation.
+bool Coordinator::is_awaited() const { return phase_ == Phase::joining || newcomers_.count() > 0; }
+
+// They would wait for their whole timeout if this host lost its power.
+void Coordinator::beat_for_waiting(int64_t now, Actions &actions) {
+    if (!is_awaited() || now < beat_at_) return;
+    beat_at_ = now + pace_.interval;
+    if (phase_ == Phase::joining)
+        for (const auto &[member, link] : seats_)
+            if (link != local_link) actions.emplace_back(Send{link, wire::Heartbeat{state_.epoch}});
+    for (const Newcomer &one : newcomers_.all())
+        actions.emplace_back(Send{one.link, wire::Heartbeat{state_.epoch}});
+}
+
 void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
     int32_t member = connection.member;

@@ -47,7 +47,7 @@ wire::Peer known_of(const wire::Peer &peer) {
 
 MemberProtocol::MemberProtocol(const Settings &settings, Absence &absence)
     : settings_(settings), absence_(absence), self_(settings.identity.member()),
-      pace_(Pace::of(settings, {})), watch_(pace_) {}
+      pace_(Pace::of(settings, {})), watch_(Pace::of_joining(settings)) {}
 
 void MemberProtocol::start(int64_t now, Actions &actions) {
     phase_ = Phase::connecting;
@@ -83,6 +83,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
     if (phase_ == Phase::connecting) {
         phase_ = Phase::joining;
         obstacle_ = "it has not answered";
+        if (self_ != 0) watch_.start(state_.coordinator, now);
         const Identity &me = settings_.identity;
         wire::Join join;
         join.workers = me.workers;
@@ -115,7 +116,7 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
 void MemberProtocol::dial_later(const std::string &why, int64_t now) {
     link_ = 0;
     connected_ = admitted_ = false;
-    beat_at_ = INT64_MAX;
+    watch_.stop_all();
     phase_ = Phase::connecting;
     obstacle_ = why;
     backoff_ = std::clamp(2 * backoff_, first_retry, slowest_retry);
@@ -137,8 +138,7 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
     }
     if (phase_ == Phase::joining) {
         if (const auto *w = std::get_if<wire::Waiting>(&message)) {
-            if (!std::exchange(admitted_, true) && settings_.elastic)
-                beat_at_ = now + pace_.interval;
+            admitted_ = true;
             obstacle_ = w->text.empty() ? "it waits for other members" : w->text;
             if (w->text.empty()) return;
             actions.emplace_back(Report{*w});
@@ -230,15 +230,23 @@ void MemberProtocol::closed(const Closed &event, int64_t now, Actions &actions) 
     link_ = 0;
     connected_ = false;
     // Otherwise perhaps it belonged to an earlier job that ended.
-    if (phase_ == Phase::joining && (!admitted_ || others_may_come()))
+    if (phase_ == Phase::joining && !admitted_)
         dial_later("the connection ended: " + why, now);
     else if (phase_ == Phase::joining)
-        end(event.status, "joining the job: rank 0 ended: " + why, actions);
+        host_gone(event.status, "ended: " + why, now, actions);
     else if (phase_ == Phase::running)
         coordinator_gone(state_.lost(state_.coordinator, why, false, event.status), true, now,
                          actions);
     else if (phase_ == Phase::seeking)
         candidate_failed(true, now, actions);
+}
+
+// Another process may go on as the coordinator of a job that runs.
+void MemberProtocol::host_gone(Status status, const std::string &why, int64_t now,
+                               Actions &actions) {
+    if (!others_may_come()) return end(status, "joining the job: rank 0 " + why, actions);
+    if (link_ != 0) actions.emplace_back(Close{link_});
+    dial_later("it " + why, now);
 }
 
 void MemberProtocol::tick(int64_t now, Actions &actions) {
@@ -262,11 +270,7 @@ void MemberProtocol::connecting_tick(int64_t now, Actions &actions) {
             DTRAIN_ERR_TIMEOUT,
             text("joining the job timed out after %.1f s: rank 0: %s", waited, obstacle_.c_str()),
             actions);
-    if (phase_ == Phase::joining && now >= beat_at_) {
-        beat_at_ = now + pace_.interval;
-        actions.emplace_back(Send{link_, wire::Heartbeat{}});
-    }
-    if (phase_ != Phase::connecting) return;
+    if (phase_ == Phase::joining) return joining_tick(now, actions);
     if (now >= retry_at_) {
         retry_at_ = INT64_MAX;
         dial(first(), "", now, actions);
@@ -278,13 +282,21 @@ void MemberProtocol::connecting_tick(int64_t now, Actions &actions) {
     }
 }
 
+void MemberProtocol::joining_tick(int64_t now, Actions &actions) {
+    const Watch::Due due = watch_.check(now);
+    if (due.beat) actions.emplace_back(Send{link_, wire::Heartbeat{}});
+    for (const Watch::Silent &silent : due.silent)
+        host_gone(DTRAIN_ERR_PEER, "was " + Pace::of_joining(settings_).silence(silent.ns), now,
+                  actions);
+}
+
 int64_t MemberProtocol::next_deadline() const {
     int64_t room = INT64_MAX - settings_.join_deadline;
     switch (phase_) {
     case Phase::connecting: return std::min({retry_at_, next_line_, settings_.join_deadline});
     case Phase::joining:
-        return std::min({beat_at_, absence_.next_run(pace_),
-                         settings_.join_deadline + std::min(join_grace, room)});
+        return std::min(watch_.next_deadline(),
+                        settings_.join_deadline + std::min(join_grace, room));
     case Phase::running: return watch_.next_deadline();
     case Phase::seeking: return std::min({seek_at_, candidate_until_, seek_until_});
     case Phase::idle:

@@ -59,6 +59,8 @@ class MemberProtocol {
     void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
     void dial_later(const std::string &why, int64_t now);
     void connecting_tick(int64_t now, Actions &actions);
+    void joining_tick(int64_t now, Actions &actions);
+    void host_gone(Status status, const std::string &why, int64_t now, Actions &actions);
     void roster(wire::Roster roster, int64_t now, Actions &actions);
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
     void gone(const wire::Gone &gone, int64_t now, Actions &actions);
@@ -112,7 +114,6 @@ class MemberProtocol {
     std::map<uint64_t, uint32_t> reforms_;  // begun, by group
     std::vector<wire::ReformRequest> reforming_;
     std::vector<wire::Moved> moved_; // the last ones
-    int64_t beat_at_ = INT64_MAX;    // a newcomer's next heartbeat
 };
 
 } // namespace dtrain::cluster

@@ -25,7 +25,7 @@ Actions Node::start(int64_t now) {
 
 Actions Node::step(Event event, int64_t now) {
     Actions raw;
-    absence_.ran(now, member_.pace(), coordinator_ ? coordinator_->counted() : member_.counted());
+    absence_.ran(now, member_.pace(), counted());
     std::visit([&](auto &e) { handle(e, now, raw); }, event);
     return route(std::move(raw), now);
 }
@@ -165,11 +165,13 @@ Actions Node::route(Actions raw, int64_t now) {
     return out;
 }
 
+bool Node::counted() const { return coordinator_ ? coordinator_->counted() : member_.counted(); }
+
 int64_t Node::next_deadline() const {
     int64_t next = member_.next_deadline();
     if (coordinator_) next = std::min(next, coordinator_->next_deadline());
     for (const auto &[link, early] : early_) next = std::min(next, early.deadline);
-    return next;
+    return counted() ? std::min(next, absence_.next_run(member_.pace())) : next;
 }
 
 } // namespace dtrain::cluster

@@ -45,6 +45,7 @@ class Node {
     void handle(const Tick &event, int64_t now, Actions &raw);
     void become_coordinator(Link own, int64_t now, Actions &raw);
     Actions route(Actions raw, int64_t now);
+    bool counted() const; // others expect to hear of this process
 
     const Settings settings_;
     Absence absence_;

@@ -42,6 +42,12 @@ Pace Pace::of(const Settings &settings, std::span<const wire::Peer> peers) {
             int64_t(double(usual_leaving) * factor)};
 }
 
+Pace Pace::of_joining(const Settings &settings) {
+    Pace pace = of(settings, {});
+    pace.timeout = int64_t(double(pace.timeout) * most_patience);
+    return pace;
+}
+
 std::string Pace::silence(int64_t ns) const {
     return text("silent for %lld ms (option heartbeat.timeout: %lld ms)",
                 static_cast<long long>(ns / ms), static_cast<long long>(timeout / ms));

@@ -17,6 +17,8 @@ struct Pace {
     // The values of the options, longer where many members share a core, since each runs less often
     // there. Members with the same options compute the same values.
     static Pace of(const Settings &settings, std::span<const wire::Peer> peers);
+    // A joining process does not know how crowded the hosts are, so it is as patient as any pace.
+    static Pace of_joining(const Settings &settings);
     // "silent for 5003 ms (option heartbeat.timeout: 5000 ms)"
     std::string silence(int64_t ns) const;
 };

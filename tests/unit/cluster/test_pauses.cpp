@@ -114,6 +114,26 @@ std::string play_a_long_pause(uint32_t seed) {
     return wrong;
 }
 
+// Rank 0 waits for the last rank and does not run for a while. The others wait for it as long as
+// the most crowded job would, and not for their whole join.timeout if its host has lost its power.
+std::string play_rank_0_pauses_while_others_join(uint32_t seed) {
+    const int32_t size = 3 + int32_t(seed % 6);
+    const bool for_good = seed % 2 == 0;
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    for (int n = 0; n + 1 < size; n++) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
+    const int64_t at = net.draw(100 * ms, 10 * second);
+    job.pause(0, at, for_good ? 600 * second : net.draw(10 * ms, 18 * second));
+    net.at(at + 20 * second, [&net, size] { net.start(size - 1); });
+    net.run_until(at + 22 * second);
+    for (int n = 1; for_good && n + 1 < size; n++)
+        if (job.told(n).text.find("joining the job: rank 0 was silent for") == std::string::npos)
+            return text("rank %d does not give up: %s", n, job.told(n).text.c_str());
+    if (for_good) return net.broken_message;
+    net.run_until(at + 60 * second);
+    return job.check(-1);
+}
+
 // The whole machine stands still: a virtual machine that is suspended.
 std::string play_suspended_together(uint32_t seed) {
     Job job(seed, 2 + int32_t(seed % 7), 5 * second);
@@ -215,6 +235,9 @@ std::string play_last_after_a_short_pause(uint32_t seed) {
 }
 
 void short_pauses_end_nothing(void **) { for_each_seed(play_short_pauses); }
+void rank_0_pauses_while_others_join(void **) {
+    for_each_seed(play_rank_0_pauses_while_others_join);
+}
 void a_long_pause_fences_the_paused(void **) { for_each_seed(play_a_long_pause); }
 void nobody_left_to_tell(void **) { for_each_seed(play_nobody_left_to_tell); }
 void deposed_by_those_who_ended(void **) { for_each_seed(play_deposed_by_those_who_ended); }
@@ -244,6 +267,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(short_pauses_end_nothing),
         cmocka_unit_test(a_long_pause_fences_the_paused),
+        cmocka_unit_test(rank_0_pauses_while_others_join),
         cmocka_unit_test(nobody_left_to_tell),
         cmocka_unit_test(deposed_by_those_who_ended),
         cmocka_unit_test(cut_off_meanwhile),
