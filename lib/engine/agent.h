@@ -95,6 +95,9 @@ class Agent {
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
     void call_helper(); // something is pending that this thread will not poll for
+    // For a thread that waits for something else than the agent. Without a helper (manual progress)
+    // it does what the library's threads would do. Returns for how many ns it may sleep then.
+    int64_t stand_in();
     // Between these two calls the helper polls although nothing is pending: for a thread that waits
     // for others' decisions while peers may need answers of the devices.
     void attend() {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int follower_spins = 64;
 constexpr int64_t lock_nap = 50 * us;
+constexpr int64_t stand_in_nap = 1 * ms;
 
 } // namespace
 
@@ -154,6 +155,13 @@ bool Agent::end_sleep() {
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     eventfd_t value;
     return eventfd_read(wake_.get(), &value) == 0;
+}
+
+int64_t Agent::stand_in() {
+    if (helper_.serve == nullptr) return INT64_MAX;
+    helper_.serve(helper_.arg);
+    work();
+    return stand_in_nap;
 }
 
 bool Agent::sleep(int64_t timeout_ns) {

@@ -1,4 +1,5 @@
-// While it lives, the agent's devices are polled, whatever this thread waits for.
+// While it lives, the agent's devices are polled, whatever this thread waits for: by the helper, or
+// under manual progress by the thread itself (Agent::stand_in()).
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rank that waits for others' votes has nothing in flight. Its peers may: one whose call has

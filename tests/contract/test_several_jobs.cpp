@@ -192,13 +192,46 @@ void kill_one(const ranks::Options &options) {
 void a_death_in_one_job(void **) { kill_one({}); }
 void a_death_in_one_job_over_tcp(void **) { kill_one({{"transports", "tcp"}}); }
 
+// Rank 0 waits in a call of one job, and is heard of in the other one meanwhile.
+void a_call_of_one_job_serves_the_other(void **) {
+    const ranks::Options options = {
+        {"progress", "manual"}, {"heartbeat.interval", "200ms"}, {"heartbeat.timeout", "1s"}};
+    Exchange exchanges[] = {Exchange(2), Exchange(2)};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; rank++)
+        threads.emplace_back([&, rank] {
+            dtrain_context_t *context = ranks::make_context(options);
+            dtrain_comm_t *one = join(context, exchanges[0], rank, 2),
+                          *other = join(context, exchanges[1], rank, 2), *group = nullptr;
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(6);
+            while (rank == 1 && std::chrono::steady_clock::now() < end) {
+                REQUIRE(dtrain_context_progress(context) >= 0);
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            const int32_t members[] = {0, 1};
+            OK(dtrain_comm_create_group(one, members, 2, 0, 60'000'000'000, &group));
+            for (int i = 0; i < 200; i++) { // news of a loss takes a moment
+                REQUIRE(dtrain_context_progress(context) >= 0);
+                OK(dtrain_barrier(other, nullptr, nullptr));
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            for (dtrain_comm_t *comm : {group, other, one}) OK(dtrain_comm_destroy(comm));
+            OK(dtrain_context_destroy(context));
+        });
+    for (std::thread &thread : threads) thread.join();
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(over_shm),           cmocka_unit_test(over_tcp),
-        cmocka_unit_test(without_helper),     cmocka_unit_test(as_many_as_there_may_be),
-        cmocka_unit_test(a_death_in_one_job), cmocka_unit_test(a_death_in_one_job_over_tcp),
+        cmocka_unit_test(over_shm),
+        cmocka_unit_test(over_tcp),
+        cmocka_unit_test(without_helper),
+        cmocka_unit_test(as_many_as_there_may_be),
+        cmocka_unit_test(a_call_of_one_job_serves_the_other),
+        cmocka_unit_test(a_death_in_one_job),
+        cmocka_unit_test(a_death_in_one_job_over_tcp),
     };
     return cmocka_run_group_tests_name("several_jobs", tests, nullptr, nullptr);
 }

@@ -71,6 +71,9 @@ class Observer {
     virtual void job_failed(Status status, const std::string &text) = 0;
     // The workers have formed the next generation of the job. Servers are told by this alone.
     virtual void job_moved(const NextJob & /*next*/) {}
+    // A thread waits in a call for the control plane, and may do something else meanwhile. Returns
+    // for how many ns it may sleep then.
+    virtual int64_t waits() { return INT64_MAX; }
 };
 
 struct JoinParams {

@@ -196,7 +196,8 @@ int64_t Job::State::next_deadline() const {
 
 void Job::State::wait(int64_t until, int other_fd) const {
     pollfd fds[2] = {{driver_.event_fd(), POLLIN, 0}, {other_fd, POLLIN, 0}};
-    int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, 3600 * second);
+    const int64_t longest = std::min(observer_.waits(), 3600 * second);
+    const int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, longest);
     timespec timeout{ns / second, ns % second};
     ppoll(fds, other_fd >= 0 ? 2 : 1, &timeout, nullptr); // a signal only makes it return early
 }
