@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "engine/agent.h"
+#include "engine/attendance.h"
 
 #include <algorithm>
 #include <atomic>
@@ -197,6 +198,41 @@ void the_helper_is_called_when_nobody_waits(void **) {
     assert_true(without.done() && polled.done());
 }
 
+// Somebody polls while a thread waits for something else, though nothing is pending here.
+void the_helper_polls_for_who_attends(void **) {
+    Rig rig;
+    int calls = 0;
+    rig.agent.set_helper({.wake = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &calls});
+    {
+        const Attendance attendance(rig.agent);
+        assert_true(calls == 1 && rig.agent.pending());
+        assert_true(rig.agent.stand_in() == INT64_MAX); // the helper does it
+        assert_true(rig.agent.become_poller());
+        rig.agent.resign_poller();
+        assert_int_equal(calls, 2);
+    }
+    assert_false(rig.agent.pending());
+}
+
+// Where there is no helper, the thread does all of its work, and looks again soon.
+void who_waits_stands_in_for_a_helper(void **) {
+    Rig rig;
+    int served = 0;
+    Rounds::Seen seen;
+    Request request;
+    auto *service = new (request) Rounds(&request, -1, &seen);
+    rig.agent.post(service, true);
+    rig.agent.locked([&] { rig.agent.rest(service, true); });
+    seen.advanced = 0;
+    rig.agent.set_helper({.serve = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &served});
+    const Attendance attendance(rig.agent);
+    for (int turn = 1; turn <= 3; turn++) {
+        assert_in_range(rig.agent.stand_in(), 1, 10 * ms);
+        assert_true(served == turn && seen.advanced == turn);
+    }
+    rig.agent.locked([&] { rig.agent.finish(service, {}, ""); });
+}
+
 // A thread that stops polling calls nobody for what only rests.
 void one_that_rests_is_not_pending(void **) {
     Rig rig;
@@ -363,6 +399,8 @@ int main() {
         cmocka_unit_test(waiting_for_a_condition),
         cmocka_unit_test(an_event_keeps_the_poller_awake),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
+        cmocka_unit_test(the_helper_polls_for_who_attends),
+        cmocka_unit_test(who_waits_stands_in_for_a_helper),
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(an_event_does_not_wait_for_moving_data),
