@@ -112,7 +112,7 @@ void clocks(void **) {
         params.consistency = DTRAIN_BSP;
         const Twins twins(comm, params);
         const std::vector<float> g(params.length, 1);
-        std::vector<float> got(1000);
+        std::vector<float> got(1000), moments(1000), expected(1000);
         for (int clock = 0; clock < 3; clock++) {
             twins.push(0, params.length, g.data());
             dtrain_request_t *request = nullptr;
@@ -120,9 +120,19 @@ void clocks(void **) {
             twins.both([](dtrain_table_t *t) { return dtrain_table_clock(t, nullptr, nullptr); });
             OK(dtrain_table_pull(twins.on_device(), 0, 1000, got.data(), nullptr, &request));
             is_prompt(other);
+            // These come after the update of the clock.
+            dtrain_request_t *state = nullptr, *set = nullptr;
+            OK(dtrain_table_pull_state(twins.on_device(), 0, 0, 1000, moments.data(), nullptr,
+                                       &state));
+            OK(dtrain_table_set(twins.on_device(), 7, 1, g.data(), nullptr, &set));
+            is_prompt(other);
             stall.end();
-            end(request);
+            for (dtrain_request_t *each : {request, state, set}) end(each);
+            OK(dtrain_table_set(twins.on_host(), 7, 1, g.data(), nullptr, nullptr));
             twins.same_values();
+            OK(dtrain_table_pull_state(twins.on_host(), 0, 0, 1000, expected.data(), nullptr,
+                                       nullptr));
+            REQUIRE(moments == expected);
         }
         twins.same_state();
     });

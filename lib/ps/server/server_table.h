@@ -151,6 +151,7 @@ class ServerTable {
     // Accelerators (server_table_device.cpp)
     // What a request of this kind does that may wait for the accelerator.
     std::optional<Storage::Need> need_of(RequestKind kind) const;
+    bool is_held_up(Storage::Need need, bool only_asks);
     bool must_wait(RequestKind kind); // then look_at_device() will ask for it
     bool waits_for_device(RequestKind kind) const { return waits_ && need_of(kind); }
     bool may_apply(); // the update of a clock; else look_at_device() will

@@ -166,7 +166,8 @@ void ServerTable::release(Responses &out) {
         Answered::Entry &entry = workers_[header.worker].log.entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
         const bool clock = header.kind == RequestKind::clock;
-        const bool any_clock = need_of(header.kind) && !has_trait(header.kind, Trait::pushes);
+        const bool any_clock = need_of(header.kind) && header.kind != RequestKind::set_rate &&
+                               !has_trait(header.kind, Trait::pushes);
         Verdict verdict = clock       ? clocks_.may_weigh(header.clock)
                           : any_clock ? Verdict::go
                           : pulls     ? may_pull(header)

@@ -9,16 +9,27 @@ namespace dtrain::ps {
 
 std::optional<Storage::Need> ServerTable::need_of(RequestKind kind) const {
     if (!is_on_device(identity_.params)) return std::nullopt;
-    if (kind == RequestKind::adopt) return Storage::Need::whole;
-    const bool changes = has_trait(kind, Trait::pushes)
-                             ? !collects(identity_.params)
-                             : kind == RequestKind::set || kind == RequestKind::set_state;
-    return changes ? std::optional(Storage::Need::change) : std::nullopt;
+    switch (kind) {
+    case RequestKind::push:
+    case RequestKind::push_pull:
+        return collects(identity_.params) ? std::nullopt : std::optional(Storage::Need::change);
+    case RequestKind::set:
+    case RequestKind::set_state: return Storage::Need::change;
+    case RequestKind::adopt: return Storage::Need::whole;
+    case RequestKind::pull_state: // these three need clocks only that have ended to be applied
+    case RequestKind::set_rate:
+    case RequestKind::set_updates: return Storage::Need::clock;
+    default: return std::nullopt;
+    }
+}
+
+bool ServerTable::is_held_up(Storage::Need need, bool only_asks) {
+    return clock_waits_ || (need != Storage::Need::clock && storage_->is_busy(need, only_asks));
 }
 
 bool ServerTable::must_wait(RequestKind kind) {
     const std::optional<Storage::Need> need = need_of(kind);
-    if (!need || !storage_->is_busy(*need)) return false;
+    if (!need || !is_held_up(*need, false)) return false;
     waits_ = need;
     return true;
 }
@@ -31,7 +42,7 @@ bool ServerTable::may_apply() {
 void ServerTable::look_at_device(Responses &out) {
     if (!made()) return;
     if (clock_waits_) settle(out);
-    if (!waits_ || storage_->is_busy(*waits_, true)) return;
+    if (!waits_ || is_held_up(*waits_, true)) return;
     waits_.reset();
     release(out);
 }

@@ -108,13 +108,12 @@ Reason DeviceHealth::outcome(Status status) {
     return Reason::device;
 }
 
-// A clock's update, and one while a save copies what it changes, may need more memory than there is
-// for data on their way.
+// A clock's update, and one while a save copies what it changes, take up memory for data on their
+// way again and again.
 bool DeviceShard::is_busy(Need need, bool only_asks) {
     if (failed() && need != Need::whole) return false;
-    uint64_t bytes = 2 * chunk_bytes; // of an update that is widened
-    if (need == Need::clock) bytes = std::max(part_.count() * size_, bytes);
-    if (need == Need::whole || copies_.any()) bytes = DeviceStage::any_work;
+    const bool once = need == Need::change && !copies_.any();
+    const uint64_t bytes = once ? 2 * chunk_bytes : DeviceStage::any_work; // 2: it may be widened
     bool ready = true;
     const Status s = stage_->look(bytes, ready, only_asks);
     if (s != DTRAIN_OK) (void)outcome(s);
