@@ -46,7 +46,11 @@ bool Server::opens(const RequestHeader &header, const std::string &name,
         found =
             openings_.try_emplace(header.table, TableOpening{header, name, params, {}, {}}).first;
     }
-    found->second.early.push_back(header);
+    std::vector<RequestHeader> &early = found->second.early;
+    const bool repeated = std::any_of(early.begin(), early.end(), [&](const RequestHeader &its) {
+        return its.worker == header.worker && its.kind == header.kind;
+    });
+    if (!repeated) early.push_back(header);
     if (fresh) open_on_device(header.table);
     return true;
 }
