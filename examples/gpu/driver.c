@@ -25,7 +25,9 @@ static struct functions {
     int (*to_host)(void *, address_t, size_t);
     int (*create_stream)(stream_t *, unsigned, int);
     int (*wait)(stream_t);
+    int (*destroy_stream)(stream_t);
     int (*load)(module_t *, const void *);
+    int (*unload)(module_t);
     int (*find)(kernel_t *, module_t, const char *);
     int (*launch)(kernel_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                   stream_t, void **, void **);
@@ -58,7 +60,9 @@ static int find_functions(void) {
                    {"cuMemcpyDtoH_v2", &driver.to_host},
                    {"cuStreamCreateWithPriority", &driver.create_stream},
                    {"cuStreamSynchronize", &driver.wait},
+                   {"cuStreamDestroy_v2", &driver.destroy_stream},
                    {"cuModuleLoadData", &driver.load},
+                   {"cuModuleUnload", &driver.unload},
                    {"cuModuleGetFunction", &driver.find},
                    {"cuLaunchKernel", &driver.launch}};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -106,6 +110,10 @@ int stream_create(stream_t *stream) {
 }
 
 int stream_wait(stream_t stream) { return check(driver.wait(stream), "on the GPU"); }
+
+void stream_free(stream_t stream) {
+    if (stream != NULL) (void)driver.destroy_stream(stream);
+}
 
 int device_array(void **array, const void *data, size_t bytes) {
     address_t address = 0;
@@ -156,6 +164,10 @@ int module_load(module_t *module, const char *file) {
     int result = check(driver.load(module, text), file);
     free(text);
     return result;
+}
+
+void module_free(module_t module) {
+    if (module != NULL) (void)driver.unload(module);
 }
 
 int kernel_find(kernel_t *kernel, module_t module, const char *name) {

@@ -22,6 +22,7 @@ typedef struct trainer {
     size_t samples, tests, most; /* most: samples of a kernel */
     unsigned count;              /* of parameters */
     stream_t stream;
+    module_t module;
     kernel_t hidden, output, gradient, step;
     /* On the GPU. Images and labels: the test's behind those for training. */
     void *images, *labels, *order, *parameters, *velocity, *activation, *error, *delta, *score;
@@ -45,12 +46,11 @@ static int join(trainer_t *t) {
 }
 
 static int find_kernels(trainer_t *t, const char *file) {
-    module_t module;
-    return module_load(&module, file) != 0 ||
-                   kernel_find(&t->hidden, module, "digits_hidden") != 0 ||
-                   kernel_find(&t->output, module, "digits_output") != 0 ||
-                   kernel_find(&t->gradient, module, "digits_gradient") != 0 ||
-                   kernel_find(&t->step, module, "digits_step") != 0
+    return module_load(&t->module, file) != 0 ||
+                   kernel_find(&t->hidden, t->module, "digits_hidden") != 0 ||
+                   kernel_find(&t->output, t->module, "digits_output") != 0 ||
+                   kernel_find(&t->gradient, t->module, "digits_gradient") != 0 ||
+                   kernel_find(&t->step, t->module, "digits_step") != 0
                ? -1
                : 0;
 }
@@ -243,6 +243,8 @@ static int clean_up(trainer_t *t) {
     if (t->context != NULL) result |= report(dtrain_context_destroy(t->context), "stopping");
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) device_free(arrays[i]);
     free(t->requests);
+    module_free(t->module);
+    stream_free(t->stream);
     driver_close();
     return result;
 }
