@@ -91,7 +91,11 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     Answered::Entry &entry = answered.entry(header.sequence);
     worker.counters.sent += bytes;
     worker.counters.repeats += entry.progress != Progress::unseen;
-    if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
+    if (header.kind == RequestKind::cancel) {
+        if (clock_waits_ && need_of(header.kind)) [[unlikely]]
+            return; // it will be repeated
+        return cancel(header, entry, out);
+    }
     switch (entry.progress) {
     case Progress::parked: return tell_awaited(header, out);
     case Progress::done:

@@ -9,14 +9,20 @@ namespace dtrain::ps {
 
 std::optional<Storage::Need> ServerTable::need_of(RequestKind kind) const {
     if (!is_on_device(identity_.params)) return std::nullopt;
+    // Who ends a clock of QUORUM after it was over takes no part in it, although it was put off.
+    const bool quorum = identity_.params.consistency == DTRAIN_QUORUM;
+    const std::optional<Storage::Need> of_clock =
+        quorum ? std::optional(Storage::Need::clock) : std::nullopt;
     switch (kind) {
     case RequestKind::push:
     case RequestKind::push_pull:
-        return collects(identity_.params) ? std::nullopt : std::optional(Storage::Need::change);
+        return collects(identity_.params) ? of_clock : Storage::Need::change;
+    case RequestKind::clock:
+    case RequestKind::cancel: return of_clock; // it counts a push
     case RequestKind::set:
     case RequestKind::set_state: return Storage::Need::change;
     case RequestKind::adopt: return Storage::Need::whole;
-    case RequestKind::pull_state: // these three need clocks only that have ended to be applied
+    case RequestKind::pull_state: // these need only that clocks which have ended are applied
     case RequestKind::set_rate:
     case RequestKind::set_updates: return Storage::Need::clock;
     default: return std::nullopt;
