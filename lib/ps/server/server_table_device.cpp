@@ -9,7 +9,8 @@ namespace dtrain::ps {
 
 std::optional<Storage::Need> ServerTable::need_of(RequestKind kind) const {
     if (!is_on_device(identity_.params)) return std::nullopt;
-    // Who ends a clock of QUORUM after it was over takes no part in it, although it was put off.
+    // A worker that ends a clock of QUORUM after it was over takes no part in it, also if the
+    // update was put off.
     const bool quorum = identity_.params.consistency == DTRAIN_QUORUM;
     const std::optional<Storage::Need> of_clock =
         quorum ? std::optional(Storage::Need::clock) : std::nullopt;
