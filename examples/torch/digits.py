@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Handwritten digits in PyTorch: DistributedDataParallel over dtrain.
 
-    torchrun --nproc-per-node 2 examples/torch/digits.py [--compress KIND | --every STEPS | --neighbors]
+    torchrun --nproc-per-node 2 examples/torch/digits.py [--gpu] [--compress KIND | --every STEPS | --neighbors]
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import os
 import pathlib
 import sys
 
@@ -28,6 +29,17 @@ def load(pattern, shard=0, shards=1):
     return images.reshape(-1, 1, 8, 8) / 16, torch.tensor([record[-1] for record in records])
 
 
+def device_of(rank, on_gpu):
+    """A GPU of this host, if there is one and it is wanted; the ranks of the host go round its GPUs."""
+    if not on_gpu or not torch.cuda.is_available():
+        if on_gpu and rank == 0:
+            print("torch sees no GPU here, so this runs on the CPU")
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
 def network():
     torch.manual_seed(1)
     return torch.nn.Sequential(torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
@@ -48,6 +60,7 @@ def train(model, images, labels, steps, after=lambda: None):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", action="store_true", help="train on GPUs, if torch sees any")
     parser.add_argument("--compress", metavar="KIND", help="send compressed gradients: f16, int8, topk, onebit, powersgd")
     parser.add_argument("--every", metavar="STEPS", type=int, help="average parameters every so many steps")
     parser.add_argument("--neighbors", action="store_true", help="average parameters with neighbors in a ring")
@@ -55,10 +68,11 @@ def main(arguments=None):
     torch.set_num_threads(1)
     if not dist.is_initialized():
         dist.init_process_group("dtrain")
-    images, labels = load("train-*.tfrecord", dist.get_rank(), dist.get_world_size())
+    device = device_of(dist.get_rank(), wanted.gpu)
+    images, labels = (one.to(device) for one in load("train-*.tfrecord", dist.get_rank(), dist.get_world_size()))
     steps = torch.tensor(len(labels) // BATCH)
     dist.all_reduce(steps, op=dist.ReduceOp.MIN)
-    model = network()
+    model = network().to(device)
     if wanted.every:
         train(model, images, labels, steps, averaging.Periodic(model.parameters(), wanted.every).step)
     elif wanted.neighbors:
@@ -69,7 +83,7 @@ def main(arguments=None):
             parallel.register_comm_hook(hooks.Compressed(wanted.compress), hooks.reduce)
         train(parallel, images, labels, steps)
     averaging.Periodic(model.parameters(), 1).now()  # the same model everywhere
-    images, labels = load("test.tfrecord")
+    images, labels = (one.to(device) for one in load("test.tfrecord"))
     accuracy = (model(images).argmax(1) == labels).float().mean().item()
     if dist.get_rank() == 0:
         print(f"{dist.get_world_size()} ranks, {100 * accuracy:.1f} % of the test set")

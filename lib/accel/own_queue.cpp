@@ -51,7 +51,8 @@ void OwnQueue::close() {
     ops_ = nullptr;
 }
 
-template <class Submit> Status OwnQueue::submit_batch(Submit &&submit, uint32_t &batch) {
+template <class Submit>
+Status OwnQueue::submit_batch(Submit &&submit, uint32_t &batch, bool wakes) {
     std::lock_guard lock(mutex_);
     batch = ++last_;
     set_error_text("");
@@ -60,18 +61,19 @@ template <class Submit> Status OwnQueue::submit_batch(Submit &&submit, uint32_t 
     if (status == DTRAIN_OK) status = submit();
     const std::string text = error_text();
     const Status signalled = ops_->signal(queue_, page_, offset_, batch);
-    if (signalled == DTRAIN_OK && waker_ != nullptr) waker_->call_after(*ops_, queue_);
+    if (signalled == DTRAIN_OK && wakes && waker_ != nullptr) waker_->call_after(*ops_, queue_);
     if (status != DTRAIN_OK) set_error_text(text.c_str());
     return status != DTRAIN_OK ? status : signalled;
 }
 
 Status OwnQueue::submit(std::span<const Copy> copies, uint32_t &batch) {
     for (const Copy &copy : copies) count(copy.bytes);
-    return submit_batch([&] { return submit_copies(*ops_, queue_, copies, longest_copy_); }, batch);
+    return submit_batch([&] { return submit_copies(*ops_, queue_, copies, longest_copy_); }, batch,
+                        true);
 }
 
-Status OwnQueue::submit(const Work &work, uint32_t &batch, bool &begun) {
-    return submit_batch([&] { return work(queue_, begun); }, batch);
+Status OwnQueue::submit(const Work &work, uint32_t &batch, bool &begun, bool wakes) {
+    return submit_batch([&] { return work(queue_, begun); }, batch, wakes);
 }
 
 Status OwnQueue::check() {

@@ -38,9 +38,9 @@ class OwnQueue { // thread-safe
     // flight until it has passed.
     Status submit(std::span<const Copy> copies, uint32_t &batch);
     // Calls work(queue, begun), which submits anything. begun: whether some of it is in flight,
-    // perhaps even on failure (nobody hears of its end then).
+    // perhaps even on failure (nobody hears of its end then). wakes: the waker is told of its end.
     using Work = std::function<Status(dtrain_dv_queue_t *queue, bool &begun)>;
-    Status submit(const Work &work, uint32_t &batch, bool &begun);
+    Status submit(const Work &work, uint32_t &batch, bool &begun, bool wakes = true);
     // Whether this batch and all before it are done.
     bool passed(uint32_t batch) const {
         return int32_t(word_->load(std::memory_order_acquire) - batch) >= 0;
@@ -59,7 +59,7 @@ class OwnQueue { // thread-safe
     bool is_idle();
 
   private:
-    template <class Submit> Status submit_batch(Submit &&submit, uint32_t &batch);
+    template <class Submit> Status submit_batch(Submit &&submit, uint32_t &batch, bool wakes);
     Status watch(uint32_t batch);
     bool is_held_up();
 

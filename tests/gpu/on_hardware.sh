@@ -21,7 +21,8 @@ part() { # name command...: goes on after a failure
 say "build"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDTRAIN_JOINED=ON -DDTRAIN_BENCH=ON || exit 1
 ninja -C "$build" dtrain dtrain_device_cuda dtrain_transport_shm dtrain_transport_tcp device_test_cuda gpu_test_memory \
-    gpu_test_one_device gpu_test_shards gpu_test_shard_calls contract_test_collectives dtrain-info bench_gpu || exit 1
+    gpu_test_one_device gpu_test_shards gpu_test_shard_calls contract_test_collectives dtrain-info bench_gpu \
+    gpu_digits dtrain-run || exit 1
 
 export DTRAIN_PLUGIN_PATH=$PWD/$build/plugins DTRAIN_ACCELERATORS=cuda
 unset LD_LIBRARY_PATH # there is no driver for tests
@@ -35,6 +36,9 @@ part "ranks on one GPU" "$build/tests/gpu_test_one_device"
 part "tables in the GPU's memory" "$build/tests/gpu_test_shards"
 part "calls on such tables" "$build/tests/gpu_test_shard_calls"
 part "collectives, with buffers here and there" env DTRAIN_TEST_GPU=1 "$build/tests/contract_test_collectives"
+if ninja -C "$build" gpu_digits_kernels; then # there is nvcc
+    part "example" "$build/bin/dtrain-run" -n 2 -- "$build/bin/gpu_digits" "$build/bin/gpu_digits.ptx" examples/digits/data
+fi
 part "speed" "$build/bin/bench_gpu"
 
 say "end"

@@ -132,6 +132,8 @@ void all_fail(dtrain_table_t *table) {
     std::vector<float> values(1000, 1);
     FAILS(DTRAIN_ERR_DEVICE, dtrain_table_push(table, 0, 1000, values.data(), nullptr, nullptr));
     expect_text("server 0: the accelerator that holds the table's values there has failed");
+    expect_text("so they are lost");
+    REQUIRE(ranks::last_error().find("applied") == std::string::npos);
     FAILS(DTRAIN_ERR_DEVICE, dtrain_table_pull(table, 0, 1000, values.data(), nullptr, nullptr));
     FAILS(DTRAIN_ERR_DEVICE, dtrain_table_set(table, 0, 1000, values.data(), nullptr, nullptr));
     FAILS(DTRAIN_ERR_DEVICE,
@@ -142,6 +144,26 @@ void all_fail(dtrain_table_t *table) {
           dtrain_table_set_state(table, 0, 0, 1000, values.data(), nullptr, nullptr));
     FAILS(DTRAIN_ERR_DEVICE, dtrain_checkpoint_save(&table, 1, 2, nullptr, nullptr));
     expect_text("CUDA_ERROR_UNKNOWN");
+}
+
+// What another server has done with its part of a push is told, and nothing of the one that failed.
+void fails_on_one_server(void **) {
+    in_child([] {
+        ranks::run(1, 2, with_device, [](int, dtrain_comm_t *comm) {
+            const dtrain_table_params_t params = on_device();
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "t", &params, &table));
+            const std::vector<float> g(1000, 1);
+            fail_at("cuMemcpyAsync:1");
+            FAILS(DTRAIN_ERR_DEVICE, dtrain_table_push(table, 0, 1, g.data(), nullptr, nullptr));
+            fail_at("");
+            FAILS(DTRAIN_ERR_DEVICE, dtrain_table_push(table, 0, 1000, g.data(), nullptr, nullptr));
+            expect_text("so they are lost");
+            expect_text("; its part in full on server 1");
+            REQUIRE(ranks::last_error().find("not all of it") == std::string::npos);
+            OK(dtrain_table_destroy(table));
+        });
+    });
 }
 
 // Each of the kernels of an update fails once: the values are lost until they are restored.
@@ -312,6 +334,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(memory_changes_with_generations),
         cmocka_unit_test(no_memory),
+        cmocka_unit_test(fails_on_one_server),
         cmocka_unit_test(fails_amid_a_rule),
         cmocka_unit_test(fails_at_a_clock),
         cmocka_unit_test(sticky_fault),

@@ -18,7 +18,7 @@ def register(dist: Any) -> None:
     """Makes init_process_group("dtrain") work. May be called again."""
     if not dist.is_available() or hasattr(dist.Backend, NAME.upper()):
         return
-    new = {"devices": ["cpu"]} if hasattr(dist.Backend, "default_device_backend_map") else {}
+    new = {"devices": ["cpu", "cuda"]} if hasattr(dist.Backend, "default_device_backend_map") else {}
     dist.Backend.register_backend(NAME, create, extended_api=True, **new)
 
 

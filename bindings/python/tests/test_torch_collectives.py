@@ -7,6 +7,8 @@ import unittest
 
 from torch_ranks import OLD, dist, run, torch
 
+from dtrain.torch._tensors import joined, wire
+
 SIZES = (1, 2, 3)
 NUMBERS = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32,
            torch.int64]
@@ -238,6 +240,33 @@ def futures(rank, size):
         same(future.wait(), torch.full((1000,), 2.0 * (total + size * number)))
 
 
+class OnGpu(torch.Tensor):
+    """Stands for a tensor of a GPU, which no operation may use in place. It shows nothing of streams."""
+    is_cpu = property(lambda self: False)
+    is_cuda = property(lambda self: True)
+
+
+def of_gpus(rank, size):
+    group = dist.distributed_c10d._get_default_group()
+    plain = [sample(one) for one in range(size)]
+    own = plain[rank].clone().as_subclass(OnGpu)
+    array = wire(own, "tensor", True, True)
+    assert array.tensor.data_ptr() != own.data_ptr() and array.finish is not None
+    group.allreduce([own]).wait()
+    same(own.as_subclass(torch.Tensor), sum(plain))
+    outputs = torch.zeros(size, 3, 4).as_subclass(OnGpu)
+    group.allgather([list(outputs)], [plain[rank].clone().as_subclass(OnGpu)]).wait()
+    same(outputs.as_subclass(torch.Tensor), torch.stack(plain))
+    parts = list(torch.stack(plain).as_subclass(OnGpu))
+    assert joined(parts, "inputs", False).tensor.data_ptr() != parts[0].data_ptr()
+    sent = torch.stack(plain).as_subclass(OnGpu)
+    received = torch.zeros(3, 4).as_subclass(OnGpu)
+    group.reduce_scatter([received], [list(sent)]).wait()
+    same(received.as_subclass(torch.Tensor), plain[rank] * size)
+    group.broadcast([received]).wait()
+    same(received.as_subclass(torch.Tensor), plain[0] * size)
+
+
 class Collectives(unittest.TestCase):
     """Each case for 1, 2 and 3 ranks."""
 
@@ -251,7 +280,7 @@ def case(function):
 
 
 for checked in (reductions, special_numbers, moves, exchanges, layouts, sparse, large_lists, messages,
-                futures):
+                futures, of_gpus):
     setattr(Collectives, f"test_{checked.__name__}", case(checked))
 
 if __name__ == "__main__":

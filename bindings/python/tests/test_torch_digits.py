@@ -9,7 +9,7 @@ import unittest
 from torch_ranks import run
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "examples/torch"))
-WAYS = ([], ["--compress", "onebit"], ["--compress", "powersgd"], ["--every", "8"], ["--neighbors"])
+WAYS = ([], ["--gpu"], ["--compress", "onebit"], ["--compress", "powersgd"], ["--every", "8"], ["--neighbors"])
 
 
 def train(_rank, _size, way):

@@ -210,6 +210,15 @@ def backend_form(rank, size):
     assert every == list(range(size))
 
 
+def gpus_alone(rank, size):
+    """Tensors of the CPU travel by gloo; helpers find the part of GPUs, which is dtrain's."""
+    tensor = torch.tensor([rank])
+    dist.all_reduce(tensor)
+    assert tensor.item() == sum(range(size))
+    own = dtrain.torch._access.group_of(None)
+    assert isinstance(own, dtrain.torch._forms.Backend) and own.communicator.size == size
+
+
 def options(rank, size, path):
     initialize(rank, size, path, pg_options={"transports": "tcp"})
     tensor = torch.ones(1)
@@ -275,6 +284,10 @@ class Groups(unittest.TestCase):
     @unittest.skipIf(OLD, "one backend for each group before torch 2.0")
     def test_backend_form(self):
         run(3, backend_form, backend="cpu:dtrain,cuda:gloo")
+
+    @unittest.skipIf(OLD, "one backend for each group before torch 2.0")
+    def test_gpus_alone(self):
+        run(2, gpus_alone, backend="cpu:gloo,cuda:dtrain")
 
     def test_options(self):
         run(2, options, backend=None)

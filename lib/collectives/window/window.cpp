@@ -2,14 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window.h"
 
+#include "wire/control.h"
+
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 
 namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t least_chunk = 1024;
 constexpr uint64_t largest_exchange = 64 << 10;
+
+// Ranks of libraries that lay a window out differently must not share one. They never are in one
+// job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).
+static_assert(wire::control_version == 2 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
+                  sizeof(Introduction) == 128 && sizeof(accel::DirectBuffer) == 96 &&
+                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 1664 &&
+                  offsetof(RankFlags, introduction) == 1024,
+              "a window that changes needs another control_version, and this line the new sizes");
 
 } // namespace
 

@@ -19,6 +19,7 @@ namespace dtrain::ps {
 namespace {
 
 constexpr uint64_t populated_bytes = 4 << 20, turn_bytes = 1 << 20; // per step
+constexpr int64_t least_rest = 20 * us;                             // after a turn
 
 // Calls f(path, seal, number) for each file of the table in the checkpoint, in order, until a call
 // fails.
@@ -274,7 +275,7 @@ Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
 }
 
 // Sleeps as long as it held the lock, so that other threads can have the lock at least half of the
-// time.
+// time; a little, if an accelerator was not ready.
 void ArchiveThread::take_turn(ArchiveJob &job, const std::function<void()> &work) const {
     int64_t took = 0;
     owner_.locked([&] {
@@ -283,7 +284,7 @@ void ArchiveThread::take_turn(ArchiveJob &job, const std::function<void()> &work
         took = monotonic_clock().now_ns() - begin;
     });
     job.longest_turn = std::max(job.longest_turn, took);
-    std::this_thread::sleep_for(std::chrono::nanoseconds(took));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::max(took, least_rest)));
 }
 
 void ArchiveThread::work() {

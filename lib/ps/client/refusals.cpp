@@ -25,12 +25,14 @@ void tell_who_applied(Transfer &transfer) {
     const ClientTable &table = *transfer.table;
     std::vector<bool> asked(table.channels.size());
     std::vector<uint32_t> none, some, all;
+    bool lost = false; // somewhere, which the text tells already
     auto ask = [&](uint32_t server, const Range &part) {
         if (part.count == 0 || asked[server]) return;
         asked[server] = true;
         switch (table.channels[server]->take_refusal(transfer)) {
         case RequestChannel::Refused::whole: return none.push_back(server);
         case RequestChannel::Refused::in_part: return some.push_back(server);
+        case RequestChannel::Refused::lost: lost = true; return;
         default: return all.push_back(server);
         }
     };
@@ -38,7 +40,7 @@ void tell_who_applied(Transfer &transfer) {
         table.partition.for_each_part(transfer.range, ask);
     else
         for (uint32_t s = 0; s < table.channels.size(); ++s) ask(s, transfer.rows->part(s));
-    if (none.empty() && some.empty()) return;
+    if (none.empty() && some.empty() && !lost) return;
     transfer.text += say("; nothing of the push was applied", none) + say("; not all of it", some) +
                      say("; its part in full", all);
 }

@@ -74,8 +74,9 @@ class RequestChannel {
     bool inherited() const { return inherited_; }
     // Drops a push for which a server has no room. No part of it was sent yet.
     void drop_push(Transfer &transfer);
-    // Whether the server has refused the push or a part of it. Forgets the refusal.
-    enum class Refused : uint8_t { no, in_part, whole };
+    // Whether the server has refused the push or a part of it, or has lost the table's values.
+    // Forgets the refusal.
+    enum class Refused : uint8_t { no, in_part, whole, lost };
     Refused take_refusal(const Transfer &transfer);
     // Called when the server is lost, after all transfers of the channel were abandoned.
     void close();
@@ -109,7 +110,7 @@ class RequestChannel {
     // A push that this server did not apply completely.
     struct Refusal {
         const Transfer *transfer;
-        bool all; // no part of it was applied
+        Refused how; // not `no`
     };
 
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
@@ -135,7 +136,8 @@ class RequestChannel {
     bool is_fine(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes) const;
     void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
     void refuse(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
-    void report_failure(const Slot &slot, Status status, const char *why);
+    // lost: the server has lost the table's values.
+    void report_failure(const Slot &slot, Status status, const char *why, bool lost = false);
     void end(Slot &slot, int64_t now);
     void settle(Slot &slot);
     void withdraw(Slot &slot);

@@ -118,7 +118,7 @@ void RequestChannel::refuse(const Slot &s, const ResponseHeader &header, uint64_
         return report_failure(s, told_status(header.numbers[0]), why);
     }
     describe(header.reason, header.numbers, context_.worker, why, sizeof why);
-    report_failure(s, status_of(header.reason), why);
+    report_failure(s, status_of(header.reason), why, header.reason == Reason::device);
 }
 
 void RequestChannel::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
@@ -162,7 +162,7 @@ bool RequestChannel::learn_states(const void *payload, uint64_t bytes) {
     return true;
 }
 
-void RequestChannel::report_failure(const Slot &s, Status status, const char *why) {
+void RequestChannel::report_failure(const Slot &s, Status status, const char *why, bool lost) {
     if (s.transfer == nullptr) return;
     char text[error_text_size];
     std::snprintf(text, sizeof text, "table \"%s\": server %u: %s", table_.name.c_str(), server_,
@@ -172,7 +172,9 @@ void RequestChannel::report_failure(const Slot &s, Status status, const char *wh
     if (!keeps && !has_trait(s.header.kind, Trait::pushes)) return;
     const auto &rows = s.transfer->rows;
     const bool all = keeps || (rows != nullptr && s.rows.count == rows->part(server_).count);
-    refusals_.push_back({s.transfer, all});
+    refusals_.push_back({s.transfer, lost  ? Refused::lost
+                                     : all ? Refused::whole
+                                           : Refused::in_part});
     if (!keeps) return;
     for (const auto &channel : table_.channels) channel->drop_push(*s.transfer);
 }

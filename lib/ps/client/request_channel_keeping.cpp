@@ -48,7 +48,7 @@ void RequestChannel::drop_push(Transfer &transfer) {
     }
     if (dropped == 0) return;
     std::erase_if(queue_, its);
-    refusals_.push_back({&transfer, true});
+    refusals_.push_back({&transfer, Refused::whole});
     if (kept > 0) end_kept(push, kept);
     settle_requests(transfer, dropped); // the refused request is settled last
 }
@@ -64,13 +64,16 @@ void RequestChannel::end_kept(uint64_t push, uint64_t requests) {
 }
 
 RequestChannel::Refused RequestChannel::take_refusal(const Transfer &transfer) {
-    auto its = [&](const Refusal &refusal) { return refusal.transfer == &transfer; };
-    const auto found = std::find_if(refusals_.begin(), refusals_.end(), its);
-    if (found == refusals_.end()) return Refused::no;
-    const bool whole = std::all_of(refusals_.begin(), refusals_.end(),
-                                   [&](const Refusal &r) { return !its(r) || r.all; });
-    std::erase_if(refusals_, its);
-    return whole ? Refused::whole : Refused::in_part;
+    const auto has = [&](Refused how) {
+        return std::any_of(refusals_.begin(), refusals_.end(), [&](const Refusal &refusal) {
+            return refusal.transfer == &transfer && refusal.how == how;
+        });
+    };
+    Refused how = Refused::no;
+    for (const Refused each : {Refused::whole, Refused::in_part, Refused::lost})
+        if (has(each)) how = each;
+    std::erase_if(refusals_, [&](const Refusal &r) { return r.transfer == &transfer; });
+    return how;
 }
 
 } // namespace dtrain::ps

@@ -18,7 +18,7 @@ int LocalPath::run(Client &client, Server &server, Responses &out, int64_t now) 
     for (;;) {
         size_t kept = 0; // swaps elements, so that `out` reuses its memory
         for (size_t i = 0; i < out.size(); ++i) {
-            if (out[i].worker == worker_)
+            if (out[i].worker == worker_ && out[i].is_ready())
                 events += deliver(client, out[i], now);
             else
                 std::swap(out[kept++], out[i]);

@@ -66,6 +66,14 @@ Status Node::start(const Resources &resources, std::map<std::string, LegacyPart>
         config.job = session_->job().id();
         config.access = &access_;
         config.copies_answers = session_->options().number("verify") != 0;
+        chores_ = std::make_unique<ChoreThread>([this](const std::function<void()> &done) {
+            agent_.locked([&] {
+                if (server_ == nullptr) return;
+                done();
+                work();
+            });
+        });
+        config.chores = chores_.get();
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);
@@ -159,6 +167,7 @@ Node::~Node() {
         port_.reset();
         server_.reset();
     });
+    if (chores_ != nullptr) chores_->finish();
 }
 
 // ---- generations ----
@@ -227,6 +236,7 @@ int Node::work() {
 
 int Node::work_locally() {
     int done = 0;
+    if (server_ != nullptr) server_->look_at_device(port_->responses());
     if (local_ != nullptr && (!local_->idle() || !port_->responses().empty()))
         done += local_->run(*client_, *server_, port_->responses(), agent_.now());
     if (port_ != nullptr) done += port_->send() + port_->retry();

@@ -10,6 +10,7 @@
 #include "ps/checkpoint/archive.h"
 #include "ps/client/client.h"
 #include "ps/node/checkpointer.h"
+#include "ps/node/chore_thread.h"
 #include "ps/node/local_path.h"
 #include "ps/node/network_wire.h"
 #include "ps/node/server_port.h"
@@ -142,6 +143,7 @@ class Node final : public cluster::Group, public Wire {
     std::optional<engine::Request> deserted_{std::in_place};
     Service service_;
     std::unique_ptr<ArchiveThread> archive_; // if there is a server and checkpoint.directory
+    std::unique_ptr<ChoreThread> chores_;    // if there is a server
     Access access_;                          // of the server
     Tokens tokens_;                          // of the client
     std::unique_ptr<Server> server_;

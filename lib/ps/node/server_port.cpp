@@ -49,11 +49,17 @@ void ServerPort::take(uint32_t worker, const char *message, uint64_t bytes) {
 }
 
 int ServerPort::send() {
-    int sent = int(responses_.size());
-    for (Response &response : responses_) send(std::move(response));
-    responses_.clear();
+    size_t kept = 0; // swaps elements, so that responses_ reuses its memory
+    const size_t before = responses_.size();
+    for (Response &response : responses_) {
+        if (response.worker != self_ && response.is_ready())
+            send(std::move(response));
+        else
+            std::swap(responses_[kept++], response); // LocalPath delivers this process's own
+    }
+    responses_.resize(kept);
     packs_.flush();
-    return sent;
+    return int(before - kept);
 }
 
 void ServerPort::send(Response &&response) {

@@ -22,8 +22,8 @@ class ServerPort {
 
     Status open(); // begins to listen on every transport
     void close();  // stops; poll idle() before destruction
-    // send() sends responses(); retry() tries again what the transport refused. Both return how
-    // much they did.
+    // send() sends responses(), but for those whose values are still to come; retry() tries again
+    // what the transport refused. Both return how much they did.
     int send();
     int retry();
     Responses &responses() { return responses_; } // the server's answers that are not sent yet

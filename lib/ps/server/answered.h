@@ -1,10 +1,12 @@
 // A server's record of one worker's requests for a table, which ensures that each is done once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "ps/storage/delivery.h"
 #include "ps/table/protocol.h"
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 namespace dtrain::ps {
 
@@ -22,9 +24,10 @@ class Answered {
         uint64_t numbers[2] = {0, 0}; // of the answer
         Reason reason = Reason::none; // of the answer
         Progress progress = Progress::unseen;
-        bool refused = false; // it was not a valid request for this table
-        bool pushed = false;  // its push was handled; its pull may still wait
-        bool spoilt = false;  // its push was dropped because of a NaN or an infinity
+        bool refused = false;             // it was not a valid request for this table
+        bool pushed = false;              // its push was handled; its pull may still wait
+        bool spoilt = false;              // its push was dropped because of a NaN or an infinity
+        std::weak_ptr<Delivery> delivery; // of an answer whose values are still to come
     };
 
     // forgotten: too old to be in the record (a correct client has its answer); window: too far
@@ -40,7 +43,7 @@ class Answered {
     // the window.
     Entry &entry(uint64_t sequence) {
         Entry &entry = entries_[sequence % request_window];
-        if (entry.sequence != sequence) entry = {.sequence = sequence};
+        if (entry.sequence != sequence) entry = {.sequence = sequence, .delivery = {}};
         if (sequence > newest_) newest_ = sequence;
         return entry;
     }

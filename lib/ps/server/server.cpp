@@ -3,7 +3,6 @@
 #include "ps/server/server.h"
 
 #include "ps/placement/placement_map.h"
-#include "ps/storage/device_shard.h"
 #include "ps/table/table_wire.h"
 
 #include <algorithm>
@@ -15,6 +14,11 @@ namespace dtrain::ps {
 Server::Server(const Config &config)
     : config_(config), workers_(config.workers),
       peers_(config.workers, PeerMemory(config.peer_limit)), present_(config.workers) {}
+
+Server::~Server() {
+    tables_.clear();
+    retire(std::move(stage_));
+}
 
 void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
                      uint64_t number1, Responses &out) {
@@ -43,6 +47,8 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
     bool exists = found != tables_.end() && found->second != nullptr;
     if (header.kind == RequestKind::destroy) {
         if (exists) destroy(found->second, header, out);
+        if (auto opening = openings_.find(header.table); opening != openings_.end())
+            opening->second.early.push_back(header);
         return respond(worker, header, Reason::none, 0, 0, out); // also to a repetition
     }
     if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
@@ -69,6 +75,7 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
     const uint8_t rights = config_.access == nullptr
                                ? uint8_t{Right::all}
                                : config_.access->rights({config_.job, worker, name}, proofs);
+    if (!tables_.contains(header.table) && rights != 0 && opens(header, name, params)) return;
     auto [entry, fresh] = tables_.try_emplace(header.table);
     if (fresh) entry->second = make(header, name, params, rights, out);
     if (entry->second == nullptr)
@@ -77,21 +84,21 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
 }
 
 std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
-                                          TableParams params, uint8_t rights, Responses &out) {
+                                          TableParams params, uint8_t rights, Responses &out,
+                                          DeviceMade *device) {
     const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
     const bool lacks = has_function(params) && function == nullptr;
-    const Part part = make_partition(params, config_.servers).part(config_.index);
+    const Part part = part_of(params);
     const uint64_t needed = Storage::bytes_needed(params, part, config_.workers);
     const uint64_t left = memory_left();
+    const bool fits = needed <= left && !lacks && rights != 0;
+    DeviceMade no_device{DTRAIN_ERR_UNSUPPORTED, "this server uses no accelerators", {}, {}};
+    if (device == nullptr) device = &no_device;
     std::unique_ptr<Storage> storage;
-    Status on_device = DTRAIN_OK;
-    if (needed > left || lacks || rights == 0)
-        storage = nullptr;
-    else if (is_on_device(params))
-        on_device = make_on_device(name, params, part, storage);
-    else
+    if (fits && is_on_device(params))
+        storage = std::move(device->shard);
+    else if (fits)
         storage = Storage::create(params, part, function, config_.workers);
-    const std::string why = on_device != DTRAIN_OK ? error_text() : "";
     const bool made = storage != nullptr;
     const bool inherited = made && take_over(name, params, *storage);
     auto table = std::make_unique<ServerTable>(
@@ -113,25 +120,15 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
     else if (needed > left)
         table->refuse({Reason::memory_limit, {needed, left}}, out);
-    else if (on_device != DTRAIN_OK)
-        table->refuse(on_device, why.c_str(), out);
+    else if (is_on_device(params) && device->status != DTRAIN_OK)
+        table->refuse(device->status, device->why.c_str(), out);
     else if (!made)
         table->refuse({Reason::no_memory, {needed, 0}}, out);
     return table;
 }
 
-Status Server::make_on_device(const std::string &name, const TableParams &params, const Part &part,
-                              std::unique_ptr<Storage> &out) {
-    if (config_.accelerators == nullptr)
-        return fail(DTRAIN_ERR_UNSUPPORTED, "this server uses no accelerators");
-    if (stage_ == nullptr) {
-        accel::Domain *domain = nullptr;
-        if (Status s = config_.accelerators->find_device("cuda", config_.device, domain);
-            s != DTRAIN_OK)
-            return fail_within(s, "its option ps.device is %d", config_.device);
-        if (Status s = DeviceStage::open(*domain, stage_); s != DTRAIN_OK) return s;
-    }
-    return DeviceShard::create({stage_, config_.log}, name, params, part, config_.workers, out);
+Part Server::part_of(const TableParams &params) const {
+    return make_partition(params, config_.servers).part(config_.index);
 }
 
 std::map<std::string, LegacyPart> Server::legacy() const {

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "ps/optimizer/function_registry.h"
 #include "ps/server/server_table.h"
-#include "ps/storage/device_stage.h"
+#include "ps/server/table_opening.h"
 
 #include <cstdint>
 #include <map>
@@ -36,9 +36,11 @@ class Server {
         bool copies_answers = false;
         accel::Domains *accelerators = nullptr; // of tables with memory there; outlive the server
         int32_t device = 0;                     // the number of the one for them
+        Chores *chores = nullptr;               // opens them; outlives the server
         Log *log = nullptr;                     // outlives the server
     };
     explicit Server(const Config &config);
+    ~Server();
 
     // Handles a message from that worker (< workers), which the transport has identified. The
     // header is unchecked; the payload is aligned to 8 bytes.
@@ -48,6 +50,10 @@ class Server {
     void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out);
     // Reserves memory for the data that a job reads; returns how many of the bytes it may use.
     uint64_t reserve(ArchiveJob &job, uint64_t bytes);
+    // Goes on with what has waited for an accelerator. Costs little if there is none.
+    void look_at_device(Responses &out) {
+        if (stage_ != nullptr || !openings_.empty()) look_at_tables(out);
+    }
     void on_worker_left(uint32_t worker, Responses &out); // it has left the job regularly
     void on_worker_lost(uint32_t worker, Responses &out);
 
@@ -76,11 +82,18 @@ class Server {
     void respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
                  uint64_t number1, Responses &out);
     void create(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
+    // device: the storage of a table on an accelerator, or why there is none.
     std::unique_ptr<ServerTable> make(const RequestHeader &header, const std::string &name,
-                                      TableParams params, uint8_t rights, Responses &out);
-    // A storage on this server's accelerator, which is opened for the first one.
-    Status make_on_device(const std::string &name, const TableParams &params, const Part &part,
-                          std::unique_ptr<Storage> &out);
+                                      TableParams params, uint8_t rights, Responses &out,
+                                      DeviceMade *device = nullptr);
+    Part part_of(const TableParams &params) const;
+    // Tables on accelerators (server_device.cpp). Whether another thread makes this one; the worker
+    // is asked again then.
+    bool opens(const RequestHeader &header, const std::string &name, const TableParams &params);
+    void open_on_device(uint32_t table);
+    void end_opening(uint32_t table, Responses &out);
+    void look_at_tables(Responses &out);
+    void retire(std::shared_ptr<DeviceStage> stage);
     // nullptr: there is no function of that name, or the table cannot use it; fail() has set why.
     const dtrain_function_t *find_function(TableParams &params) const;
     // Whether the storage of a new table has taken its values over from the last generation.
@@ -96,6 +109,7 @@ class Server {
     uint32_t present_;
     // nullptr: the table was dropped; its number is never reused.
     std::map<uint32_t, std::unique_ptr<ServerTable>> tables_;
+    std::map<uint32_t, TableOpening> openings_; // tables that are not in tables_ yet
     std::map<std::string, LegacyPart> inherited_;
 };
 

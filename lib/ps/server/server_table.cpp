@@ -91,19 +91,28 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     Answered::Entry &entry = answered.entry(header.sequence);
     worker.counters.sent += bytes;
     worker.counters.repeats += entry.progress != Progress::unseen;
-    if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
+    if (header.kind == RequestKind::cancel) {
+        if (clock_waits_ && need_of(header.kind)) [[unlikely]]
+            return; // it will be repeated
+        return cancel(header, entry, out);
+    }
     switch (entry.progress) {
     case Progress::parked: return tell_awaited(header, out);
     case Progress::done:
         if (entry.reason == Reason::told) texts_.repeat(worker.log.text(header.sequence));
         if (entry.reason == Reason::none && !may_answer(header)) return; // it will be repeated
-        return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
+        if (!entry.delivery.expired()) return;                           // its answer is to come
+        respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
+        entry.delivery = out.back().delivery;
+        return;
     default:
         // Pushes, which a clock counts, are refused by their handlers.
         if (const Answer answer = barred(header);
             answer.reason != Reason::none && !has_trait(header.kind, Trait::pushes) &&
             header.kind != RequestKind::keep_rows) [[unlikely]]
             finish(header, entry, answer, out);
+        else if (is_on_device(identity_.params) && !entry.pushed && must_wait(header.kind))
+            hold(header, entry, out);
         else
             Handlers::by_kind[static_cast<uint8_t>(header.kind)](*this, header, payload, entry,
                                                                  out);

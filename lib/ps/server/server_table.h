@@ -45,7 +45,7 @@ class ServerTable {
                 std::unique_ptr<Storage> storage, Archive *archive, PeerMemory *peers);
 
     // The values and state as they are, without sums of open clocks.
-    LegacyPart legacy() const;
+    LegacyPart legacy();
     // Its values are those that this server held before the job was formed anew.
     void set_inherited() { inherited_ = true; }
     // The workers expect such values, and this server does not hold them: until they are restored
@@ -64,6 +64,8 @@ class ServerTable {
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
     void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out); // as in Server
     uint64_t reserve(ArchiveJob &job, uint64_t bytes) { return checkpoints_.reserve(job, bytes); }
+    // Goes on with what has waited for an accelerator, if that has got so far.
+    void look_at_device(Responses &out);
     void leave(uint32_t worker, Responses &out); // it destroyed its handle or left the job
     // It could not open the table. Those who have opened it count on its pushes, so it is lost.
     void give_up(uint32_t worker, Responses &out);
@@ -146,6 +148,14 @@ class ServerTable {
     Answer keep_room(const RequestHeader &header, const uint64_t *keys);
     Answer outcome(Reason reason); // of a change to the values
 
+    // Accelerators (server_table_device.cpp)
+    // What a request of this kind does that may wait for the accelerator.
+    std::optional<Storage::Need> need_of(RequestKind kind) const;
+    bool is_held_up(Storage::Need need, bool only_asks);
+    bool must_wait(RequestKind kind); // then look_at_device() will ask for it
+    bool waits_for_device(RequestKind kind) const { return waits_ && need_of(kind); }
+    bool may_apply(); // the update of a clock; else look_at_device() will
+
     // Clocks (server_table_clocks.cpp)
     void hold(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void park(const RequestHeader &header, Answered::Entry &entry) {
@@ -160,6 +170,7 @@ class ServerTable {
     void tell_awaited(const RequestHeader &header, Responses &out); // to who has repeated it
     Answer stale(const RequestHeader &header);                      // counts the request as stale
     void apply_clock();
+    void apply_clocks();         // all that have ended
     void settle(Responses &out); // call it after a worker's clock may have moved
     void release(Responses &out);
 
@@ -207,7 +218,9 @@ class ServerTable {
     bool ready_ = false;                    // a worker has called set_ready
     bool inherited_ = false, lost_ = false; // as set; lost_: and not restored since
     bool opening_failed_ = false;
-    std::optional<LegacyPart> kept_; // when an inherited table was refused
+    std::optional<Storage::Need> waits_; // of a request that waits for the accelerator
+    bool clock_waits_ = false;           // the update of a clock does
+    std::optional<LegacyPart> kept_;     // when an inherited table was refused
     Archive *const archive_;
     PeerMemory *const peers_; // by worker
     Clocks clocks_;

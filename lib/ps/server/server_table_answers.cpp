@@ -69,6 +69,7 @@ void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, co
     std::copy_n(said.numbers, 2, entry.numbers);
     if (said.reason == Reason::told) keep_text(header, entry);
     respond(header, said, out, payload);
+    if (out.back().delivery != nullptr) entry.delivery = out.back().delivery;
 }
 
 Answer ServerTable::attach_values(const RequestHeader &header, const void *payload,
@@ -78,7 +79,7 @@ Answer ServerTable::attach_values(const RequestHeader &header, const void *paylo
     if (broken_.status != DTRAIN_OK && !state)
         return texts_.tell(broken_.status, broken_.text.c_str());
     const Items items = items_of(params, header, payload);
-    const Storage::Into into = {response.payload, response.hold};
+    const Storage::Into into = {response.payload, response.hold, &response.delivery};
     Reason reason = state ? storage_->pull_state(header.argument, items, into)
                           : storage_->pull(items, header.worker, into);
     const Item item = item_of(params, header.kind, header.argument);

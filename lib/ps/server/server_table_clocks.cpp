@@ -33,6 +33,7 @@ void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry, Resp
 }
 
 std::optional<uint32_t> ServerTable::awaited(const RequestHeader &header) const {
+    if (waits_for_device(header.kind)) return std::nullopt;
     if (header.kind == RequestKind::set_mode) return mode_change_.absent(members_);
     const bool pulls = has_trait(header.kind, Trait::receives);
     const bool by_clocks = identity_.params.consistency != DTRAIN_ASYNC &&
@@ -59,12 +60,17 @@ void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Re
 }
 
 void ServerTable::settle(Responses &out) {
+    clock_waits_ = false;
     if (collects(identity_.params))
-        for (; clocks_.ready(); release(out)) {
+        for (; clocks_.ready() && may_apply(); release(out)) {
             apply_clock();
             clocks_.advance();
         }
     release(out);
+}
+
+void ServerTable::apply_clocks() {
+    for (; collects(identity_.params) && clocks_.ready(); clocks_.advance()) apply_clock();
 }
 
 // Under QUORUM, applies the pushes of the workers that ended the clock and drops all others. In
@@ -156,12 +162,16 @@ void ServerTable::release(Responses &out) {
         return true;
     };
     auto asked_for = [&](const RequestHeader &header) {
+        if (waits_for_device(header.kind)) return false;
         Answered::Entry &entry = workers_[header.worker].log.entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
         const bool clock = header.kind == RequestKind::clock;
-        Verdict verdict = clock   ? clocks_.may_weigh(header.clock)
-                          : pulls ? may_pull(header)
-                                  : may_push(header);
+        const bool any_clock = need_of(header.kind) && header.kind != RequestKind::set_rate &&
+                               !has_trait(header.kind, Trait::pushes);
+        Verdict verdict = clock       ? clocks_.may_weigh(header.clock)
+                          : any_clock ? Verdict::go
+                          : pulls     ? may_pull(header)
+                                      : may_push(header);
         if (verdict == Verdict::wait) return false;
         entry.progress = Progress::unseen;
         respond(header, {Reason::resend, {0, 0}}, out);

@@ -12,8 +12,9 @@ constexpr char no_folder[] =
 
 } // namespace
 
-LegacyPart ServerTable::legacy() const {
+LegacyPart ServerTable::legacy() {
     if (kept_) return *kept_; // the table was refused meanwhile
+    if (made()) apply_clocks();
     LegacyPart part;
     part.params = TableParams(identity_.params);
     part.params.placement.among = identity_.params.placement.servers_of(identity_.servers);
@@ -21,7 +22,7 @@ LegacyPart ServerTable::legacy() const {
     part.image = has_values() ? storage_->begin_image() : nullptr;
     if (part.image == nullptr || part.image->copy == nullptr) return part;
     auto state = GradualCopy::State::going;
-    while (state == GradualCopy::State::going) state = part.image->copy->advance(UINT64_MAX);
+    while (state == GradualCopy::State::going) state = part.image->copy->advance(GradualCopy::rest);
     storage_->end(*part.image->copy);
     if (state != GradualCopy::State::done || !part.image->finish()) part.image.reset();
     return part;

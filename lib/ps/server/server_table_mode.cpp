@@ -57,6 +57,7 @@ void ServerTable::meet(Responses &out) {
 }
 
 void ServerTable::change_mode(const RequestHeader &header) {
+    apply_clocks();
     // A clock that not all workers have ended can be open only if a worker was lost or has ended
     // more clocks than others.
     const bool bsp = identity_.params.consistency == DTRAIN_BSP;

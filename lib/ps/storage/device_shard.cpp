@@ -29,7 +29,8 @@ uint64_t DeviceShard::bytes_needed(const TableParams &params, uint64_t count, ui
 
 DeviceShard::DeviceShard(const DevicePlace &place, const std::string &name,
                          const TableParams &params, const Part &part, uint32_t workers)
-    : Storage(params, nullptr), stage_(place.stage), log_(place.log), name_(name),
+    : Storage(params, nullptr), stage_(place.stage),
+      health_(std::make_shared<DeviceHealth>(DeviceHealth{place.log, name, {}})),
       info_(rule_info(params.rule)), part_(part), workers_(workers), bytes_(bytes_in_mode(params)),
       size_(device::dtype_size(computed_dtype(params))),
       stored_size_(device::dtype_size(storage_dtype_of(params))), narrow_(is_stored_narrow(params)),
@@ -39,7 +40,7 @@ DeviceShard::DeviceShard(const DevicePlace &place, const std::string &name,
 
 Status DeviceShard::create(const DevicePlace &place, const std::string &name,
                            const TableParams &params, const Part &part, uint32_t workers,
-                           std::unique_ptr<Storage> &out) {
+                           std::unique_ptr<DeviceShard> &out) {
     std::unique_ptr<DeviceShard> made(new DeviceShard(place, name, params, part, workers));
     Status s = made->allocate();
     if (s == DTRAIN_OK) s = made->prepare();
@@ -88,14 +89,35 @@ Status DeviceShard::fill(size_t array, uint32_t dtype, uint64_t count, double va
     return DTRAIN_OK;
 }
 
-Reason DeviceShard::outcome(Status status) {
-    if (!broken_.empty()) return Reason::device; // perhaps while a save copied what was to change
+DeviceShard::~DeviceShard() {
+    if (memory_ != nullptr) stage_->drop(std::move(memory_));
+}
+
+void DeviceShard::move_to(std::shared_ptr<DeviceStage> stage) {
+    stage->take_scratch(*stage_);
+    stage_ = std::move(stage);
+}
+
+Reason DeviceHealth::outcome(Status status) {
+    if (!broken.empty()) return Reason::device; // perhaps while a save copied what was to change
     if (status == DTRAIN_OK) return Reason::none;
-    broken_ = error_text();
-    if (log_ != nullptr)
-        log_->write(DTRAIN_LOG_ERROR, "table \"%s\": its values here are lost: %s", name_.c_str(),
-                    broken_.c_str());
+    broken = error_text();
+    if (log != nullptr)
+        log->write(DTRAIN_LOG_ERROR, "table \"%s\": its values here are lost: %s", table.c_str(),
+                   broken.c_str());
     return Reason::device;
+}
+
+// A clock's update, and one while a save copies what it changes, take up memory for data on their
+// way again and again.
+bool DeviceShard::is_busy(Need need, bool only_asks) {
+    if (failed() && need != Need::whole) return false;
+    const bool once = need == Need::change && !copies_.any();
+    const uint64_t bytes = once ? 2 * chunk_bytes : DeviceStage::any_work; // 2: it may be widened
+    bool ready = true;
+    const Status s = stage_->look(bytes, ready, only_asks);
+    if (s != DTRAIN_OK) (void)outcome(s);
+    return s == DTRAIN_OK && !ready;
 }
 
 // ---- pushes ----
@@ -121,7 +143,7 @@ Status DeviceShard::update_gathered() {
 }
 
 Reason DeviceShard::push(const Items &items, const void *g, bool begins, uint32_t /*worker*/) {
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     if (numbered_) begin_update(updates_ + begins);
     Status s = DTRAIN_OK;
     if (params_.rule == DTRAIN_RULE_ASSIGN && segments_ == nullptr) {
@@ -139,7 +161,7 @@ Reason DeviceShard::push(const Items &items, const void *g, bool begins, uint32_
 
 Reason DeviceShard::collect(uint32_t sum, const Items &items, const void *g, double weight,
                             uint32_t /*worker*/) {
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
     if (!sums.allocated() && !sums.allocate(added_.element_bytes(), part_.count()))
@@ -169,7 +191,7 @@ Reason DeviceShard::apply(const ClockUpdate &made_of) {
         });
     }
     if (total == nullptr) return Reason::none;
-    Status s = broken_.empty() ? DTRAIN_OK : DTRAIN_ERR_DEVICE;
+    Status s = !failed() ? DTRAIN_OK : DTRAIN_ERR_DEVICE;
     const bool assigns = params_.rule == DTRAIN_RULE_ASSIGN && segments_ == nullptr;
     auto update_block = [&](const Range &block, void *g) {
         if (s != DTRAIN_OK) return;
@@ -181,7 +203,7 @@ Reason DeviceShard::apply(const ClockUpdate &made_of) {
         total->take_rows(params_.row_length, update_block);
     else
         total->take(update_block, capacity_);
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     if (s == DTRAIN_OK) s = update_gathered();
     if (s == DTRAIN_OK) s = stage_->flush();
     if (s != DTRAIN_OK) gathered_ = {};
@@ -210,7 +232,7 @@ Status DeviceShard::write(const Range &local, const void *from) {
 }
 
 Reason DeviceShard::set(const Items &items, const void *from) {
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     const Range range = local(items.range());
     before_change(range);
     Status s = write(range, from);
@@ -218,23 +240,34 @@ Reason DeviceShard::set(const Items &items, const void *from) {
     return outcome(s);
 }
 
+void DeviceShard::deliver(std::shared_ptr<Buffer> answer, const uint8_t *from, uint64_t bytes,
+                          std::function<void(const uint8_t *host)> take, const Into &out) {
+    out.numbers = answer->at(0);
+    out.hold = std::move(answer);
+    *out.delivery = std::make_shared<DeviceRead>(
+        stage_, DeviceRead::Source{memory_, from, bytes},
+        DeviceRead::Receiver{std::move(take),
+                             [health = health_](Status s) { health->outcome(s); }});
+    (*out.delivery)->look(); // submits it
+}
+
 Reason DeviceShard::pull(const Items &items, uint32_t /*worker*/, const Into &out) {
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     const Range range = local(items.range());
     const uint32_t stored = storage_dtype_of(params_), wire = wire_dtype_of(params_);
     const uint64_t bytes = range.count * stored_size_;
     std::shared_ptr<Buffer> answer =
         answers_.take(wire == stored ? bytes : row_bytes(wire, range.count));
     if (answer == nullptr) return Reason::no_memory;
-    void *to = answer->at(0);
-    if (wire != stored) {
-        stored_.resize(bytes);
-        to = stored_.data();
-    }
-    if (Status s = stage_->get(to, values(range.first), bytes); s != DTRAIN_OK) return outcome(s);
-    if (wire != stored) convert_row(answer->at(0), wire, to, stored, range.count);
-    out.numbers = answer->at(0);
-    out.hold = std::move(answer);
+    deliver(
+        answer, values(range.first), bytes,
+        [=, count = range.count](const uint8_t *host) {
+            if (wire == stored)
+                std::memcpy(answer->at(0), host, bytes);
+            else
+                convert_row(answer->at(0), wire, host, stored, count);
+        },
+        out);
     return Reason::none;
 }
 
@@ -243,17 +276,17 @@ Reason DeviceShard::pull_state(uint64_t index, const Items &items, const Into &o
     if (!find_state(params_, index, array)) return Reason::unknown_state;
     const Range range = local(items.range());
     const Range its = {range.first / array.elements, range.count / array.elements};
-    const uint64_t size = array.numbers * array.size;
-    std::shared_ptr<Buffer> answer = answers_.take(its.count * size);
+    const uint64_t size = array.numbers * array.size, bytes = its.count * size;
+    if (!array.steps && failed()) return Reason::device;
+    std::shared_ptr<Buffer> answer = answers_.take(bytes);
     if (answer == nullptr) return Reason::no_memory;
-    if (array.steps) {
-        steps_.read(its, reinterpret_cast<uint64_t *>(answer->at(0)));
-    } else {
-        if (!broken_.empty()) return Reason::device;
-        const Status s =
-            stage_->get(answer->at(0), slot(index) + its.first * size, its.count * size);
-        if (s != DTRAIN_OK) return outcome(s);
+    if (!array.steps) {
+        deliver(
+            answer, slot(index) + its.first * size, bytes,
+            [=](const uint8_t *host) { std::memcpy(answer->at(0), host, bytes); }, out);
+        return Reason::none;
     }
+    steps_.read(its, reinterpret_cast<uint64_t *>(answer->at(0)));
     out.numbers = answer->at(0);
     out.hold = std::move(answer);
     return Reason::none;
@@ -265,7 +298,7 @@ Reason DeviceShard::set_state(uint64_t index, const Items &items, const void *nu
     const Range range = local(items.range());
     const Range its = {range.first / array.elements, range.count / array.elements};
     if (array.steps) return write_steps(steps_, its, numbers);
-    if (!broken_.empty()) return Reason::device;
+    if (failed()) return Reason::device;
     before_change(range);
     const uint64_t size = array.numbers * array.size;
     Status s = stage_->put(slot(index) + its.first * size, numbers, its.count * size);
@@ -286,10 +319,11 @@ std::unique_ptr<Image> DeviceShard::begin_image() {
     for (size_t i = 0; i < state_.size(); ++i)
         arrays.push_back({nullptr, image->slots[i], state_[i].bytes_of(count)});
     auto read = [this](size_t array, uint64_t at, uint64_t bytes, void *to) {
-        if (!broken_.empty()) return set_error_text(broken_.c_str()), false;
+        if (failed()) return set_error_text(health_->broken.c_str()), false;
         return outcome(stage_->get(to, arrays_[array] + at, bytes)) == Reason::none;
     };
-    const std::shared_ptr<ArrayCopy> copy = ArrayCopy::begin(std::move(arrays), read);
+    const std::shared_ptr<ArrayCopy> copy =
+        ArrayCopy::begin(std::move(arrays), {read, [this] { return is_busy(Need::whole, false); }});
     if (copy == nullptr) return nullptr;
     image->copy = copy;
     image->steps = steps_;
@@ -314,10 +348,12 @@ void DeviceShard::before_change(const Range &local) {
 
 void DeviceShard::adopt(Image &&from) {
     auto &image = static_cast<ShardImage &>(from);
-    copies_.for_each([](ArrayCopy &copy) { copy.advance(UINT64_MAX); }); // while it is there
+    copies_.for_each([](ArrayCopy &copy) { copy.advance(GradualCopy::rest); }); // while it is there
     const uint64_t count = part_.count();
-    broken_.clear();
-    Status s = stage_->put(arrays_[0], image.values.at(0), count * stored_size_);
+    health_->broken.clear();
+    bool ready = true;
+    Status s = stage_->look(DeviceStage::any_work, ready); // who has failed is not waited for
+    if (s == DTRAIN_OK) s = stage_->put(arrays_[0], image.values.at(0), count * stored_size_);
     for (size_t i = 0; i < state_.size() && s == DTRAIN_OK; i++)
         s = stage_->put(slot(i), image.slots[i]->at(0), state_[i].bytes_of(count));
     if (s == DTRAIN_OK) s = stage_->finish();

@@ -3,9 +3,9 @@
 //
 // Pushes go to the device, whose kernels apply them; they count as accepted once they are
 // submitted, since all that follows on this queue sees them. Sums of open clocks are made in host
-// memory, so that the device gets one update for each clock. Results are the bits of Shard. After
-// a failure of the accelerator every request that needs the values gets Reason::device, until a
-// checkpoint is restored.
+// memory, so that the device gets one update for each clock. Results are the bits of Shard. Pulled
+// values come later than the answer is made (Delivery). After a failure of the accelerator every
+// request that needs the values gets Reason::device, until a checkpoint is restored.
 #pragma once
 #include "ps/optimizer/step_counts.h"
 #include "ps/placement/partition.h"
@@ -21,6 +21,7 @@
 #include "base/log.h"
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,16 +37,29 @@ struct DevicePlace {
     Log *log = nullptr;
 };
 
+// Whether the accelerator still has a table's values. Pulls under way may outlive the table.
+struct DeviceHealth {
+    Log *const log;
+    const std::string table;
+    std::string broken; // how the accelerator has failed
+
+    // Numbers that cannot be had count as a failure, and so does an update that is made in part.
+    Reason outcome(Status status);
+};
+
 class DeviceShard final : public Storage {
   public:
     // Bytes of host memory: the sums.
     static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
-    // UNSUPPORTED: the accelerator lacks a kernel; NO_MEMORY: it is full.
+    // Waits until the accelerator has made it. UNSUPPORTED: it lacks a kernel; NO_MEMORY: it is
+    // full.
     static Status create(const DevicePlace &place, const std::string &name,
                          const TableParams &params, const Part &part, uint32_t workers,
-                         std::unique_ptr<Storage> &out);
+                         std::unique_ptr<DeviceShard> &out);
+    // From now on it is used with this stage, which several tables share.
+    void move_to(std::shared_ptr<DeviceStage> stage);
 
-    ~DeviceShard() override { stage_->drain(); }
+    ~DeviceShard() override;
     Reason push(const Items &items, const void *g, bool begins, uint32_t worker) override;
     Reason collect(uint32_t sum, const Items &items, const void *g, double weight,
                    uint32_t worker) override;
@@ -75,7 +89,10 @@ class DeviceShard final : public Storage {
         return std::make_unique<ShardImage>(params_, part_);
     }
     void adopt(Image &&image) override;
-    const std::string *broken() const override { return broken_.empty() ? nullptr : &broken_; }
+    const std::string *broken() const override {
+        return health_->broken.empty() ? nullptr : &health_->broken;
+    }
+    bool is_busy(Need need, bool only_asks) override;
 
   private:
     DeviceShard(const DevicePlace &place, const std::string &name, const TableParams &params,
@@ -83,8 +100,11 @@ class DeviceShard final : public Storage {
     Status allocate();
     Status prepare();
     Status fill(size_t array, uint32_t dtype, uint64_t count, double value);
-    // Numbers that cannot be had count as a failure, and so does an update that is made in part.
-    Reason outcome(Status status);
+    Reason outcome(Status status) { return health_->outcome(status); }
+    bool failed() const { return !health_->broken.empty(); }
+    // An answer that gets what `take` makes of memory of the device.
+    void deliver(std::shared_ptr<Buffer> answer, const uint8_t *from, uint64_t bytes,
+                 std::function<void(const uint8_t *host)> take, const Into &out);
     Range local(const Range &range) const { return {part_.place_of(range.first), range.count}; }
     uint8_t *values(uint64_t element) const { return arrays_[0] + element * stored_size_; }
     uint8_t *slot(size_t index) const { return arrays_[1 + index]; }
@@ -105,9 +125,8 @@ class DeviceShard final : public Storage {
     uint64_t scratch_bytes() const; // gradients, wide values, norms
     uint8_t *wide_values() const;
 
-    const std::shared_ptr<DeviceStage> stage_;
-    Log *const log_;
-    const std::string name_;
+    std::shared_ptr<DeviceStage> stage_;
+    const std::shared_ptr<DeviceHealth> health_;
     const RuleInfo &info_;
     const Part part_;
     const uint32_t workers_;
@@ -128,7 +147,6 @@ class DeviceShard final : public Storage {
     std::vector<char> stored_; // scratch
     std::unique_ptr<ShardImage> kept_;
     Copies<ArrayCopy> copies_; // with the arrays
-    std::string broken_;       // how the accelerator has failed
 };
 
 } // namespace dtrain::ps

@@ -11,15 +11,16 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr int64_t patience = 10 * second;
+constexpr int64_t patience = 10 * second, check_interval = 2 * ms;
+constexpr int64_t stale = 1 * second; // who has sent a probe has not asked for it so long
 
 } // namespace
 
-Status DeviceStage::open(accel::Domain &domain, std::shared_ptr<DeviceStage> &out) {
-    std::shared_ptr<DeviceStage> made(new DeviceStage(domain));
+Status DeviceStage::open(accel::Domain &domain, Chores *chores, std::shared_ptr<DeviceStage> &out) {
+    std::shared_ptr<DeviceStage> made(new DeviceStage(domain, chores));
     if (Status s = domain.pinned().take(1, made->words_); s != DTRAIN_OK) return s;
     if (Status s = made->queue_.open(domain.ops(), domain.dev(), *made->words_, 0,
-                                     domain.attr().limit_bytes, nullptr);
+                                     domain.attr().limit_bytes, domain.config().waker);
         s != DTRAIN_OK)
         return accel::explain(s, domain.name().c_str(), "table");
     for (Slot &slot : made->slots_)
@@ -51,6 +52,20 @@ Status DeviceStage::reserve(uint64_t bytes) {
     return DTRAIN_OK;
 }
 
+void DeviceStage::take_scratch(DeviceStage &from) {
+    if (scratch_ != nullptr && scratch_->bytes() >= from.scratch_->bytes()) return;
+    std::swap(scratch_, from.scratch_);
+    if (from.scratch_ != nullptr) drop(std::move(from.scratch_));
+}
+
+void DeviceStage::drop(std::shared_ptr<accel::DeviceMemory> memory) {
+    const auto free = [stage = shared_from_this(), memory = std::move(memory)]() mutable {
+        stage->drain();
+        memory.reset();
+    };
+    if (chores_ == nullptr || chores_->start(free, nullptr) != DTRAIN_OK) drain();
+}
+
 Status DeviceStage::wait(uint32_t batch) {
     const Status s = queue_.wait(batch, monotonic_clock().now_ns() + patience);
     return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
@@ -61,6 +76,7 @@ Status DeviceStage::take_slot(Slot *&out) {
     if (slot.kept)
         if (Status s = flush(); s != DTRAIN_OK) return s;
     if (Status s = wait(slot.batch); s != DTRAIN_OK) return s;
+    if (slot.read != nullptr) slot.read->arrive();
     next_ = (next_ + 1) % slots_.size();
     out = &slot;
     return DTRAIN_OK;
@@ -79,7 +95,7 @@ Status DeviceStage::put(void *to, const void *from, uint64_t bytes) {
     return DTRAIN_OK;
 }
 
-Status DeviceStage::submit(const Work &work) {
+Status DeviceStage::submit(const Work &work, bool wakes) {
     bool begun = false;
     const Status s = queue_.submit(
         [&](dtrain_dv_queue_t *queue, bool &any) -> Status {
@@ -88,30 +104,34 @@ Status DeviceStage::submit(const Work &work) {
                 submit_copies(domain_.ops(), queue, copies_, domain_.attr().limit_bytes);
             return copied == DTRAIN_OK ? work(queue) : copied;
         },
-        last_, begun);
+        last_, begun, wakes);
     copies_.clear();
     for (Slot &slot : slots_)
         if (std::exchange(slot.kept, false)) slot.batch = last_;
     return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
 }
 
+Status DeviceStage::submit_read(Slot &slot, const uint8_t *from, uint64_t bytes, bool wakes) {
+    slot.kept = true;
+    const std::array copy = {accel::Copy{slot.block->device(), from, bytes}};
+    return submit(
+        [&](dtrain_dv_queue_t *queue) {
+            return submit_copies(domain_.ops(), queue, copy, domain_.attr().limit_bytes);
+        },
+        wakes);
+}
+
 Status DeviceStage::get(void *to, const void *from, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += slot_bytes) {
-        const accel::Copy copy = {nullptr, static_cast<const uint8_t *>(from) + at,
-                                  std::min(slot_bytes, bytes - at)};
+        const uint64_t n = std::min(slot_bytes, bytes - at);
         Slot *slot = nullptr;
         if (Status s = take_slot(slot); s != DTRAIN_OK) return s;
-        slot->kept = true;
-        const Status s = submit([&](dtrain_dv_queue_t *queue) {
-            return submit_copies(
-                domain_.ops(), queue,
-                std::array{accel::Copy{slot->block->device(), copy.src, copy.bytes}},
-                domain_.attr().limit_bytes);
-        });
-        if (s != DTRAIN_OK) return s;
-        if (Status waited = wait(slot->batch); waited != DTRAIN_OK) return waited;
-        std::memcpy(static_cast<char *>(to) + at, slot->block->host(), copy.bytes);
-        domain_.to_host().count(copy.bytes);
+        if (Status s = submit_read(*slot, static_cast<const uint8_t *>(from) + at, n, false);
+            s != DTRAIN_OK)
+            return s;
+        if (Status s = wait(slot->batch); s != DTRAIN_OK) return s;
+        std::memcpy(static_cast<char *>(to) + at, slot->block->host(), n);
+        domain_.to_host().count(n);
     }
     return DTRAIN_OK;
 }
@@ -119,6 +139,93 @@ Status DeviceStage::get(void *to, const void *from, uint64_t bytes) {
 Status DeviceStage::finish() {
     const Status s = flush();
     return s == DTRAIN_OK ? wait(last_) : s;
+}
+
+// ---- without waiting ----
+
+Status DeviceStage::check(int64_t deadline_ns) {
+    const int64_t now_ns = monotonic_clock().now_ns();
+    Status s = DTRAIN_OK;
+    if (now_ns >= deadline_ns) {
+        s = fail(DTRAIN_ERR_TIMEOUT, "timed out; the accelerator has done nothing for %lld s",
+                 static_cast<long long>(patience / second));
+    } else if (now_ns - checked_ns_ >= check_interval) {
+        checked_ns_ = now_ns;
+        s = queue_.check();
+    }
+    return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
+}
+
+// Its deadline is that of the first that nobody has seen pass.
+Status DeviceStage::Probe::send(DeviceStage &stage) {
+    if (!out) {
+        if (Status s = stage.submit(no_work, true); s != DTRAIN_OK) return s;
+        out = true;
+        batch = stage.last_;
+        deadline_ns = monotonic_clock().now_ns() + patience;
+    }
+    return stage.check(deadline_ns);
+}
+
+Status DeviceStage::look(uint64_t bytes, bool &ready, bool only_asks) {
+    if (bytes <= all_bytes) {
+        uint64_t room = 0;
+        for (size_t i = 0; i < slots_.size() && is_free(slots_[(next_ + i) % slots_.size()]); i++)
+            room += slot_bytes;
+        ready = bytes <= room;
+        if (ready) return DTRAIN_OK;
+        if (queue_.passed(for_room_.batch)) for_room_.out = false;
+        return for_room_.send(*this);
+    }
+    const int64_t now_ns = monotonic_clock().now_ns();
+    const bool fresh = now_ns - std::exchange(asked_ns_, now_ns) < stale;
+    const bool passed = probe_.out && queue_.passed(probe_.batch);
+    ready = passed && fresh;
+    if (passed) probe_.out = fresh && only_asks;
+    return ready ? Status{DTRAIN_OK} : probe_.send(*this);
+}
+
+DeviceRead::DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Receiver receiver)
+    : stage_(std::move(stage)), source_(std::move(source)), receiver_(std::move(receiver)),
+      deadline_ns_(monotonic_clock().now_ns() + patience) {}
+
+DeviceRead::~DeviceRead() { let_go(); }
+
+void DeviceRead::let_go() {
+    if (slot_ != nullptr) slot_->read = nullptr;
+    slot_ = nullptr;
+}
+
+Delivery::State DeviceRead::look() {
+    if (state_ != State::coming) return state_;
+    if (Status s = advance(); s != DTRAIN_OK) {
+        state_ = State::failed;
+        let_go();
+        receiver_.failed(s);
+    }
+    return state_;
+}
+
+Status DeviceRead::advance() {
+    DeviceStage &stage = *stage_;
+    if (slot_ == nullptr && stage.is_free(stage.slots_[stage.next_])) {
+        DeviceStage::Slot *slot = nullptr;
+        if (Status s = stage.take_slot(slot); s != DTRAIN_OK) return s;
+        if (Status s = stage.submit_read(*slot, source_.from, source_.bytes, true); s != DTRAIN_OK)
+            return s;
+        slot->read = this;
+        slot_ = slot;
+    }
+    if (slot_ == nullptr || !stage.queue_.passed(slot_->batch)) return stage.check(deadline_ns_);
+    arrive();
+    return DTRAIN_OK;
+}
+
+void DeviceRead::arrive() {
+    stage_->domain_.to_host().count(source_.bytes);
+    receiver_.take(slot_->block->host());
+    let_go();
+    state_ = State::there;
 }
 
 } // namespace dtrain::ps

@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is submitted runs in order, so nothing waits here except for results and for free pinned
-// memory, at most `patience`: an accelerator that takes longer counts as failed.
+// memory, at most `patience`: an accelerator that takes longer counts as failed. Who holds a lock
+// that others need asks look() first whether there would be such a wait.
 #pragma once
 #include "accel/device_memory.h"
+#include "ps/storage/chores.h"
+#include "ps/storage/delivery.h"
 
 #include <array>
 #include <cstdint>
@@ -15,53 +18,116 @@
 
 namespace dtrain::ps {
 
-// All calls need the agent's lock.
-class DeviceStage {
+class DeviceRead;
+
+// All calls need the agent's lock, or that nobody else knows the stage.
+class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
   public:
-    // The domain outlives it. NO_MEMORY: there is no memory to pin.
-    static Status open(accel::Domain &domain, std::shared_ptr<DeviceStage> &out);
+    // The domain and chores (which may be nullptr) outlive it. NO_MEMORY: there is no memory to
+    // pin.
+    static Status open(accel::Domain &domain, Chores *chores, std::shared_ptr<DeviceStage> &out);
     ~DeviceStage();
     DeviceStage(const DeviceStage &) = delete;
     DeviceStage &operator=(const DeviceStage &) = delete;
 
     accel::Domain &domain() const { return domain_; }
-    // Makes the memory for updates at least so large. Its contents are lost.
+    // Makes the memory for updates at least so large. Nothing may be submitted that uses it.
     Status reserve(uint64_t bytes);
+    // Takes over another stage's memory for updates if it is larger.
+    void take_scratch(DeviceStage &from);
     uint8_t *scratch() const { return static_cast<uint8_t *>(scratch_->device()); }
 
     // Copies to the device, before what is submitted later. `from` is free when it returns.
     Status put(void *to, const void *from, uint64_t bytes);
     // Submits what put() has kept, and then what work(queue) submits.
     using Work = std::function<Status(dtrain_dv_queue_t *queue)>;
-    Status submit(const Work &work);
-    Status flush() {
-        return submit([](dtrain_dv_queue_t *) -> Status { return DTRAIN_OK; });
-    }
+    Status submit(const Work &work) { return submit(work, false); }
+    Status flush() { return submit(no_work); }
     // Copies to the host what is there after all that was submitted, and waits for it.
     Status get(void *to, const void *from, uint64_t bytes);
     Status finish(); // waits for all
-    // Before memory of the device is freed: waits, at most so long, whatever has happened.
+    // Before memory of the device is freed: waits, at most so long, whatever has happened. Needs no
+    // lock.
     void drain();
+    // Frees memory of the device once nothing that was submitted uses it. Does not wait for that.
+    void drop(std::shared_ptr<accel::DeviceMemory> memory);
+
+    static constexpr uint64_t slot_bytes = 1 << 20, all_bytes = 4 * slot_bytes;
+    static constexpr uint64_t any_work = UINT64_MAX; // for look(): also get() and finish()
+    // Whether put() of so many bytes would find free memory; for more than all_bytes, whether the
+    // device has just been seen to do all that was submitted, so that waits will be short. If not,
+    // threads that sleep are woken when it may be so. only_asks: such work does not follow at once.
+    // Fails as a wait does.
+    Status look(uint64_t bytes, bool &ready, bool only_asks = false);
 
   private:
-    explicit DeviceStage(accel::Domain &domain) : domain_(domain) {}
+    friend class DeviceRead;
+    explicit DeviceStage(accel::Domain &domain, Chores *chores)
+        : domain_(domain), chores_(chores) {}
     struct Slot {
         std::unique_ptr<accel::PinnedBlock> block;
-        uint32_t batch = 0; // the last one that uses it
-        bool kept = false;  // a copy from it was not submitted yet
+        uint32_t batch = 0;         // the last one that uses it
+        bool kept = false;          // a copy from it was not submitted yet
+        DeviceRead *read = nullptr; // which gets what the batch has put into it
     };
+    bool is_free(const Slot &slot) const { return !slot.kept && queue_.passed(slot.batch); }
     Status take_slot(Slot *&out); // once it is free
+    Status submit_read(Slot &slot, const uint8_t *from, uint64_t bytes, bool wakes);
+    // wakes: threads that sleep, when it is done.
+    Status submit(const Work &work, bool wakes);
     Status wait(uint32_t batch);
+    Status check(int64_t deadline_ns); // what a wait that is not over does now and then
+    static Status no_work(dtrain_dv_queue_t *) { return DTRAIN_OK; }
 
-    static constexpr uint64_t slot_bytes = 1 << 20;
     accel::Domain &domain_;
+    Chores *const chores_;
     std::shared_ptr<accel::DeviceMemory> scratch_;
-    std::array<Slot, 4> slots_;
+    std::array<Slot, all_bytes / slot_bytes> slots_;
     size_t next_ = 0;
     std::vector<accel::Copy> copies_;           // of put()
     std::unique_ptr<accel::PinnedBlock> words_; // of the queue
     accel::OwnQueue queue_;
-    uint32_t last_ = 0; // batch
+    uint32_t last_ = 0;      // batch
+    int64_t checked_ns_ = 0; // by check()
+    // A batch without work that shows how far the device has got, and wakes threads then.
+    struct Probe {
+        bool out = false;
+        uint32_t batch = 0;
+        int64_t deadline_ns = 0;
+        Status send(DeviceStage &stage); // unless it is out; fails as check()
+    };
+    Probe for_room_, probe_; // of look(); the latter for any work
+    int64_t asked_ns_ = 0;   // for any work, the last time
+};
+
+// A copy to the host that nobody waits for. It keeps the stage, and the memory that it reads.
+class DeviceRead final : public Delivery {
+  public:
+    struct Source {
+        std::shared_ptr<accel::DeviceMemory> memory;
+        const uint8_t *from;
+        uint64_t bytes; // at most DeviceStage::slot_bytes
+    };
+    struct Receiver {
+        std::function<void(const uint8_t *host)> take; // gets them, once
+        std::function<void(Status)> failed;            // error_text() says why they never come
+    };
+    DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Receiver receiver);
+    ~DeviceRead() override;
+    State look() override;
+
+  private:
+    friend class DeviceStage;
+    Status advance();
+    void arrive();
+    void let_go(); // of the slot
+
+    const std::shared_ptr<DeviceStage> stage_;
+    const Source source_;
+    Receiver receiver_;
+    const int64_t deadline_ns_;
+    State state_ = State::coming;
+    DeviceStage::Slot *slot_ = nullptr; // while it is on its way
 };
 
 } // namespace dtrain::ps

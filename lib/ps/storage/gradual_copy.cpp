@@ -53,12 +53,12 @@ std::vector<GradualCopy::Target> targets_of(const std::vector<ArrayCopy::Array> 
 
 } // namespace
 
-ArrayCopy::ArrayCopy(std::vector<Array> arrays, Read read)
-    : GradualCopy(targets_of(arrays)), arrays_(std::move(arrays)), read_(std::move(read)),
+ArrayCopy::ArrayCopy(std::vector<Array> arrays, Remote remote)
+    : GradualCopy(targets_of(arrays)), arrays_(std::move(arrays)), remote_(std::move(remote)),
       marks_(arrays_.size()) {}
 
-std::shared_ptr<ArrayCopy> ArrayCopy::begin(std::vector<Array> arrays, Read read) {
-    std::shared_ptr<ArrayCopy> copy(new ArrayCopy(std::move(arrays), std::move(read)));
+std::shared_ptr<ArrayCopy> ArrayCopy::begin(std::vector<Array> arrays, Remote remote) {
+    std::shared_ptr<ArrayCopy> copy(new ArrayCopy(std::move(arrays), std::move(remote)));
     for (size_t i = 0; i < copy->arrays_.size(); ++i)
         if (!copy->marks_[i].allocate(copy->arrays_[i].bytes / page + 1)) return nullptr;
     return copy;
@@ -71,8 +71,8 @@ uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end) {
     for (uint64_t at = marks.find(first, end, false); at < end; at = marks.find(at, end, false)) {
         const uint64_t stop = marks.find(at, end, true);
         const uint64_t bytes = std::min(stop * page, array.bytes) - at * page;
-        if (read_ != nullptr) {
-            if (!read_(index, at * page, bytes, array.to->at(at * page))) {
+        if (remote_.read != nullptr) {
+            if (!remote_.read(index, at * page, bytes, array.to->at(at * page))) {
                 cancel(error_text());
                 return copied;
             }
@@ -92,6 +92,7 @@ void ArrayCopy::before_change(size_t array, uint64_t first, uint64_t bytes) {
 }
 
 bool ArrayCopy::copy_more(uint64_t bytes) {
+    if (bytes != rest && remote_.is_busy != nullptr && remote_.is_busy()) return true;
     for (uint64_t left = bytes / page + 1; array_ < arrays_.size(); ++array_, page_ = 0) {
         const uint64_t pages = (arrays_[array_].bytes + page - 1) / page;
         while (page_ < pages) {
@@ -108,7 +109,7 @@ bool ArrayCopy::copy_more(uint64_t bytes) {
 
 void ArrayCopy::let_go() {
     for (Array &array : arrays_) array.from.reset();
-    read_ = nullptr;
+    remote_ = {};
 }
 
 } // namespace dtrain::ps

@@ -47,7 +47,8 @@ class GradualCopy {
     const std::vector<Target> &targets() const { return targets_; }
     State state() const { return state_; }
     const std::string &why() const { return why_; } // it was canceled; "": as its source is gone
-    // Copies about this many bytes more.
+    // Copies about this many bytes more, or nothing if a part of it would wait long.
+    static constexpr uint64_t rest = UINT64_MAX; // all that is left, however long it waits
     State advance(uint64_t bytes);
     void cancel(std::string why = ""); // stops, and releases the source
 
@@ -71,11 +72,14 @@ class ArrayCopy final : public GradualCopy {
         std::shared_ptr<Buffer> to;
         uint64_t bytes;
     };
-    // Copies bytes of an array that is not in memory of the host; false: error_text() says why not.
-    using Read = std::function<bool(size_t array, uint64_t at, uint64_t bytes, void *to)>;
-    // Begins a copy of the arrays as they are now. read: instead of their `from`. nullptr: no
-    // memory.
-    static std::shared_ptr<ArrayCopy> begin(std::vector<Array> arrays, Read read = nullptr);
+    // Of arrays that are not in memory of the host, instead of their `from`.
+    struct Remote {
+        // Copies bytes of an array; false: error_text() says why not.
+        std::function<bool(size_t array, uint64_t at, uint64_t bytes, void *to)> read;
+        std::function<bool()> is_busy; // a part of a copy would wait long, so there is none now
+    };
+    // Begins a copy of the arrays as they are now. nullptr: no memory.
+    static std::shared_ptr<ArrayCopy> begin(std::vector<Array> arrays, Remote remote = {});
 
     void before_change(size_t array, uint64_t first, uint64_t bytes);
     void settle() { settled_ = true; } // the arrays will not change any more
@@ -83,14 +87,14 @@ class ArrayCopy final : public GradualCopy {
   private:
     static constexpr uint64_t page = 4096; // the unit of copying, and of page faults
 
-    ArrayCopy(std::vector<Array> arrays, Read read);
+    ArrayCopy(std::vector<Array> arrays, Remote remote);
     bool copy_more(uint64_t bytes) override;
     void let_go() override;
     // Copies the pages of the array that were not copied yet; returns their number.
     uint64_t copy(size_t array, uint64_t first, uint64_t end);
 
     std::vector<Array> arrays_;
-    Read read_;
+    Remote remote_;
     std::vector<Marks> marks_; // by array: its copied pages
     size_t array_ = 0;         // copy_more() continues in this array ...
     uint64_t page_ = 0;        // ... at this page

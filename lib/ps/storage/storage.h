@@ -7,6 +7,7 @@
 #include "ps/optimizer/step_counts.h"
 #include "ps/optimizer/update_rule.h"
 #include "ps/storage/consistency.h"
+#include "ps/storage/delivery.h"
 #include "ps/storage/gradual_copy.h"
 #include "ps/storage/image.h"
 #include "ps/storage/items.h"
@@ -69,6 +70,9 @@ class Storage {
     struct Into {
         const void *&numbers;
         std::shared_ptr<const Buffer> &hold;
+        // Set if the numbers are still on their way: what they get to by, of storages that copy
+        // from an accelerator, for which it must be given.
+        std::shared_ptr<Delivery> *delivery = nullptr;
     };
     virtual Reason pull(const Items &items, uint32_t worker, const Into &out) = 0;
     // index: an array of find_state().
@@ -85,6 +89,12 @@ class Storage {
 
     // Why requests about the values get Reason::device; nullptr: they do not.
     virtual const std::string *broken() const { return nullptr; }
+    // What a call is about to do: change values by one request, apply the sums of a clock, or
+    // something that waits until it is done.
+    enum class Need : uint8_t { change, clock, whole };
+    // Whether the call would wait for an accelerator. If not, it is made now, or only_asks: soon.
+    // Else this is to be asked again later; threads that sleep are woken.
+    virtual bool is_busy(Need /*need*/, bool /*only_asks*/ = false) { return false; }
 
     virtual uint64_t bytes() const = 0;                 // charged to the server's limit
     virtual uint64_t device_bytes() const { return 0; } // in memory of an accelerator

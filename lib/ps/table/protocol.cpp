@@ -80,7 +80,8 @@ constexpr ReasonInfo reasons[] = {
      "worker %llu gave up creating the table (its call of table_create failed), and "
      "others wait for its clock %llu"},
     {DTRAIN_ERR_DEVICE, "the accelerator that holds the table's values there has failed (the "
-                        "server's log says how); restore a checkpoint, or create the table anew"},
+                        "server's log says how), so they are lost; restore a checkpoint, or "
+                        "create the table anew"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

@@ -33,7 +33,7 @@ def add_up(group: Any, tensor: Any, reduction: Reduction, timeout: Any) -> Work:
     counts = agree(group, own, timeout)
     all_indices = gather(group, indices, counts, timeout)
     all_values = gather(group, values, counts, timeout)
-    total = torch.sparse_coo_tensor(all_indices.t(), all_values, own.shape).coalesce()
+    total = torch.sparse_coo_tensor(all_indices.t(), all_values, own.shape).to(own.device).coalesce()
     if reduction.op == Op.AVG:
         total = total / len(counts)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def agree(group: Any, own: Any, timeout: Any) -> List[int]:
 
 def gather(group: Any, own: Any, counts: List[int], timeout: Any) -> Any:
     """The rows of all ranks, one after the other."""
-    rows = torch.empty((sum(counts), *own.shape[1:]), dtype=own.dtype)
+    rows = torch.empty((sum(counts), *own.shape[1:]), dtype=own.dtype, device="cpu")
     sent, received = wire(own, "tensor", False), wire(rows, "tensor", True)
     width = received.tensor.numel() // max(rows.shape[0], 1)
     lengths = torch.tensor([count * width for count in counts], dtype=torch.int64)

@@ -1,4 +1,5 @@
-"""Tensors as the arrays that operations use: in place where their memory allows it, else by copies.
+"""Tensors as the arrays that operations use: in place where their memory allows it, else by copies, as are tensors of
+GPUs: a copy waits for the current stream, in whose order the result is put back.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,9 +27,9 @@ def check(tensor: Any, name: str) -> None:
     """Refuses what no process of this backend can read."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: a tensor is needed, not {type(tensor).__name__}")
-    if not tensor.is_cpu:
-        raise RuntimeError(f"{name}: dtrain has tensors of the CPU, not of device {tensor.device}; for groups of both, "
-                           'init_process_group("cpu:dtrain,cuda:nccl"), or tensor.cpu()')
+    if not tensor.is_cpu and not tensor.is_cuda:
+        raise RuntimeError(f"{name}: dtrain has tensors of the CPU and of NVIDIA GPUs, not of device {tensor.device}; use "
+                           "tensor.cpu()")
     if tensor.layout != torch.strided:
         raise RuntimeError(f"{name}: dtrain needs a dense tensor here, not one of layout {tensor.layout}; "
                            "only all-reduce takes sparse ones")
@@ -52,20 +53,20 @@ def wire(tensor: Any, name: str, written: bool, summed: bool = False) -> Array:
     """written: the operation stores its result into the tensor. summed: it computes with the elements."""
     check(tensor, name)
     plain = tensor.detach() if tensor.requires_grad else tensor
-    if not plain.is_contiguous() or plain.is_neg() or plain.is_conj():
-        copy = torch.empty(plain.shape, dtype=plain.dtype).copy_(plain)
+    if not plain.is_cpu or not plain.is_contiguous() or plain.is_neg() or plain.is_conj():
+        copy = torch.empty(plain.shape, dtype=plain.dtype, device="cpu").copy_(plain)
         finish = (lambda: plain.copy_(copy)) if written else None
         return Array(as_numbers(copy, name, summed), finish)
     return Array(as_numbers(plain, name, summed))
 
 
 def consecutive(tensors: Sequence[Any]) -> bool:
-    """Whether the tensors lie one after the other in one storage, as the chunks of a tensor do."""
+    """Whether the tensors lie one after the other in one storage of the CPU, as the chunks of a tensor do."""
     at = tensors[0].data_ptr()
     base = storage_address(tensors[0])
     for tensor in tensors:
-        if (tensor.data_ptr() != at or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj()
-                or storage_address(tensor) != base):
+        if (not tensor.is_cpu or tensor.data_ptr() != at or not tensor.is_contiguous() or tensor.is_neg()
+                or tensor.is_conj() or storage_address(tensor) != base):
             return False
         at += tensor.numel() * tensor.element_size()
     return True
@@ -94,7 +95,7 @@ def joined(tensors: Sequence[Any], name: str, written: bool, summed: bool = Fals
         first = tensors[0]
         flat = first.as_strided((total,), (1,), first.storage_offset())
         return Array(as_numbers(flat, name, summed))
-    flat = torch.empty(total, dtype=tensors[0].dtype)
+    flat = torch.empty(total, dtype=tensors[0].dtype, device="cpu")
     parts = flat.split([tensor.numel() for tensor in tensors])
     if not written:
         copy_parts(parts, tensors)

@@ -93,7 +93,7 @@ class Work(c10d.Work):  # type: ignore[misc]
     def get_future(self) -> Any:
         """A torch.futures.Future of the list of tensors."""
         if self._future is None:
-            source: Any = torch.futures.Future()
+            source: Any = torch.futures.Future(**devices_of(self._tensors))
             # An exception that Python sets would be a value to C++ (DDP), so a callback raises it.
             self._future = source.then(unwrapped)
             self._source_future = source
@@ -135,6 +135,13 @@ class Work(c10d.Work):  # type: ignore[misc]
         self._finish = None
         self._memory = []
         self._ended = True
+
+
+def devices_of(tensors: Any) -> Dict[str, Any]:
+    """What torch wants to know of a future whose tensors are on GPUs."""
+    flat = [one for some in tensors for one in (some if isinstance(some, (list, tuple)) else [some])]
+    found = {one.device for one in flat if one.is_cuda}
+    return {"devices": sorted(found, key=str)} if found else {}
 
 
 def unwrapped(future: Any) -> Any:

@@ -31,7 +31,7 @@ class Average:
             by_dtype.setdefault(parameter.dtype, []).append(parameter)
         if not by_dtype:
             raise ValueError("parameters: there is none")
-        self._buffers = [(torch.empty(sum(one.numel() for one in same), dtype=dtype), same)
+        self._buffers = [(torch.empty(sum(one.numel() for one in same), dtype=dtype, device="cpu"), same)
                          for dtype, same in by_dtype.items()]
 
     def now(self) -> None:

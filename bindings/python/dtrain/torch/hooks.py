@@ -18,6 +18,7 @@ from .._settings import CompressionLike
 from .._ways import START
 from ._access import group_of
 from ._errors import translated
+from ._tensors import wire
 from ._torch import torch
 from ._work import Work
 
@@ -53,13 +54,14 @@ class Hook:
     def _started(self, average: Any, handle: Any, bucket: Any) -> Work:
         """average: a function of the library, and its handle."""
         group, params = self.group, self._params(bucket)
+        array, finish = wire(bucket.buffer(), "gradients", True, True)
         group._mark("gradients")
         try:
-            request = average(handle, bucket.buffer(), None, AVG, params, START)
+            request = average(handle, array, None, AVG, params, START)
         except Exception as error:
             raise translated(error, "gradients") from error
         group._completions.posted(1)
-        return group._made(Work("gradients", (request,), [bucket.buffer()], None, group._completions))
+        return group._made(Work("gradients", (request,), [bucket.buffer()], finish, group._completions))
 
     def _params(self, bucket: Any) -> Any:
         priority = self._priority(bucket)
