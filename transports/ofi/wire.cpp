@@ -66,13 +66,14 @@ dtrain_status_t Wire::open(const char *device) {
     inject_limit_ = info.tx_attr->inject_size;
     chunk_limit_ = std::min<uint64_t>(chunk_limit, info.ep_attr->max_msg_size);
     attr_.within_machine = shm || !strcmp(info.domain_attr->name, "lo");
+    attr_.by_processors = is_emulated(provider.c_str());
     attr_.closes_quietly = provider != "verbs;ofi_rxm";
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
     attr_.packet_limit = local_ ? uint32_t(locked_packet_size) : model.packet_limit;
     packet_size_ = std::min<size_t>(attr_.packet_limit, packet_size);
-    attr_.copy_limit = uint32_t(packet_size_);
+    attr_.copy_limit = attr_.head_limit = uint32_t(packet_size_);
     attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;

@@ -93,9 +93,11 @@ dtrain_status_t Wire::open(const char *) {
                                     networks.only_tcp  ? most_tcp_packet
                                     : in_shared_memory ? most_shared_packet
                                                        : most_packet);
+    attr_.head_limit = attr_.packet_limit;
     attr_.copy_limit = uint32_t(Request::room);
     attr_.eager_limit = in_shared_memory ? most_shared_eager : attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
+    attr_.by_processors = copying_;
     attr_.breaks_off_any_time = copying_; // UCX itself holds no memory of the caller
     // Data of a get over shared memory may be written after its link was given up.
     attr_.caps = DTRAIN_TP_CAP_PUT;
