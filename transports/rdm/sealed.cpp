@@ -9,7 +9,6 @@
 namespace dtrain::rdm {
 namespace {
 
-constexpr uint64_t write_budget = 1 << 20; // bytes per call, so that reading gets its turn
 constexpr auto any = [](const auto &) { return true; };
 
 Job *job_of(Operation *operation) { return static_cast<Job *>(operation); }
@@ -71,24 +70,24 @@ void Sealed::note(const Part &part) {
 
 void Sealed::work() {
     tell_failed();
-    uint64_t bytes = 0;
-    while (flush() == Sent::now && !streams_.empty() && bytes < write_budget)
-        bytes += send_piece(streams_.front());
-    if (!streams_.empty()) shared_.attention = true;
+    while (flush() == Sent::now && send_piece()) {
+    }
 }
 
-uint64_t Sealed::send_piece(Outgoing *bulk) {
+// False: there is none, or it has to wait for credit.
+bool Sealed::send_piece() {
+    Outgoing *bulk = streams_.front();
+    if (!bulk) return false;
     tp::IovCursor &from = bulk->operation->memory;
     const uint64_t length = std::min(from.remaining(), room_);
+    if (!window_.has_room(length)) return false;
+    window_.sent(length);
     seal({.kind = PartKind::data, .place = bulk->place}, nullptr, 0, &from, length);
     shared_.completions.moved += length;
-    if (from.remaining()) {
-        streams_.remove(bulk);
-        streams_.push_back(bulk);
-    } else {
-        finish(bulk, true);
-    }
-    return length;
+    streams_.remove(bulk);
+    bulk->streams = from.remaining() > 0;
+    if (bulk->streams) streams_.push_back(bulk);
+    return true;
 }
 
 Sent Sealed::send(Link *, const void *head, size_t len, Operation *payload) {
@@ -115,7 +114,7 @@ Sent Sealed::announce(Link *, const void *head, size_t len, Operation *bulk) {
 }
 
 void Sealed::forget(Outgoing *bulk) {
-    if (bulk->granted) streams_.remove(bulk);
+    if (bulk->streams) streams_.remove(bulk);
     outgoing_.remove(bulk->id);
     outgoing_pool_.put(bulk);
 }
@@ -141,10 +140,11 @@ void Sealed::fetch(Link *link, Remote *remote, Operation *place) {
         place->failure = DTRAIN_ERR_NO_MEMORY;
         return fail_later(place);
     }
+    auto *announced = static_cast<Announced *>(remote);
     transfer->operation = place;
+    transfer->id = announced->id;
     transfer->missing = place->memory.remaining();
     place->wire = transfer;
-    auto *announced = static_cast<Announced *>(remote);
     note({.kind = PartKind::grant,
           .id = htole32(announced->id),
           .place = htole32(transfer->place),
@@ -217,6 +217,8 @@ void Sealed::on_record(const uint8_t *body, size_t len) {
     }
     case PartKind::grant: return on_grant(part);
     case PartKind::data: return on_data(part, rest, left);
+    case PartKind::credit: return on_credit(part);
+    case PartKind::fetched: return on_fetched(part);
     case PartKind::ended: return on_ended(part);
     }
     owner_.quit("protocol error: a record that is malformed");
@@ -234,25 +236,46 @@ void Sealed::on_grant(const Part &part) {
     if (!length) return finish(bulk, true);
     bulk->operation->memory.truncate(length);
     bulk->place = part.place;
-    bulk->granted = true;
+    bulk->granted = bulk->streams = true;
     streams_.push_back(bulk);
     shared_.attention = true;
 }
 
 void Sealed::on_data(const Part &part, const uint8_t *bytes, size_t len) {
     Incoming *transfer = incoming_.find(le32toh(part.place));
-    if (!transfer || !len || len > transfer->missing)
-        return owner_.quit("protocol error: data that was not requested");
+    if (!transfer || !len || len > transfer->missing || !window_.take(len))
+        return owner_.quit("protocol error: data that was not requested, or too much at once");
     transfer->missing -= len;
     shared_.completions.moved += len;
+    if (window_.give_back(len)) {
+        note({.kind = PartKind::credit, .length = htole64(window_.due())});
+        window_.told();
+    }
     if (transfer->operation) shared_.copied += transfer->operation->memory.scatter(bytes, len);
-    if (!transfer->missing) finish(transfer, true);
+    if (transfer->missing) return;
+    note({.kind = PartKind::fetched, .id = htole32(transfer->id)});
+    finish(transfer, true);
 }
 
+void Sealed::on_credit(const Part &part) {
+    const uint64_t length = le64toh(part.length);
+    if (length > stream_window || !window_.refill(uint32_t(length)))
+        return owner_.quit("protocol error: more credit than was used");
+    shared_.attention |= !streams_.empty();
+}
+
+// Its sender may have taken it back meanwhile.
+void Sealed::on_fetched(const Part &part) {
+    Outgoing *bulk = outgoing_.find(le32toh(part.id));
+    if (!bulk) return;
+    if (!bulk->granted || bulk->streams)
+        return owner_.quit("protocol error: more was fetched than was sent");
+    finish(bulk, true);
+}
+
+// All of it may have come before.
 void Sealed::on_ended(const Part &part) {
-    Incoming *transfer = incoming_.find(le32toh(part.place));
-    if (!transfer) return owner_.quit("protocol error: the end of what was not requested");
-    finish(transfer, false);
+    if (Incoming *transfer = incoming_.find(le32toh(part.place))) finish(transfer, false);
 }
 
 } // namespace dtrain::rdm

@@ -10,13 +10,16 @@
 //               id
 //     grant     id, length, place: send that many bytes of it, for which the receiver's number is
 //               place. length 0: nothing is wanted, it is over.
-//     data      place, then the next bytes of that message
+//     data      place, then the next bytes of that message. Uses the stream window.
+//     credit    length: bytes of the stream window that are returned
+//     fetched   id: all of it has come
 //     ended     place: the sender has taken the message back, nothing follows
 //
 // The packets of a link arrive in order, each once, so the number of a record need not be sent. One
 // that does not open ends the connection with DTRAIN_ERR_CORRUPT.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/eager_window.h"
 #include "common/guard.h"
 #include "common/queue.h"
 #include "rdm/shared.h"
@@ -24,6 +27,8 @@
 #include <memory>
 
 namespace dtrain::rdm {
+
+inline constexpr uint64_t stream_window = 256 << 10; // bytes of data on their way
 
 class Sealed final : public Carrier {
   public:
@@ -36,8 +41,8 @@ class Sealed final : public Carrier {
     void on_record(const uint8_t *body, size_t len);
     // Sends what waits, and reports what has ended. Only where a wire may call the protocol.
     void work();
-    // The wire has all that send() has taken.
-    bool is_flushed() { return flush_record() != Sent::busy; }
+    // The wire has all that waits for it.
+    bool is_flushed() { return flush() != Sent::busy; }
     // As Wire::unlink().
     void end();
 
@@ -50,7 +55,7 @@ class Sealed final : public Carrier {
     void drop(Link *link, Remote *remote) override;
 
   private:
-    enum class PartKind : uint8_t { packet = 1, announce, grant, data, ended };
+    enum class PartKind : uint8_t { packet = 1, announce, grant, data, credit, fetched, ended };
     struct Part { // integers little-endian
         PartKind kind{};
         uint8_t zero[7] = {};
@@ -62,15 +67,16 @@ class Sealed final : public Carrier {
     struct Announced : Remote {
         uint32_t id = 0; // at its sender
     };
-    struct Outgoing { // a bulk message of this side
+    struct Outgoing { // a bulk message of this side, until its receiver has it
         Operation *operation = nullptr;
         uint32_t id = 0, place = 0;
-        bool granted = false; // it is one of the streams
+        bool granted = false;
+        bool streams = false; // it is one of the streams
         tp::Link<Outgoing> link;
     };
     struct Incoming {                   // one that is being fetched
         Operation *operation = nullptr; // nullptr: it was broken off, its bytes are dropped
-        uint32_t place = 0;
+        uint32_t id = 0, place = 0;     // of the sender, and of this side
         uint64_t missing = 0;
     };
 
@@ -80,12 +86,14 @@ class Sealed final : public Carrier {
 
     void on_grant(const Part &part);
     void on_data(const Part &part, const uint8_t *bytes, size_t len);
+    void on_credit(const Part &part);
+    void on_fetched(const Part &part);
     void on_ended(const Part &part);
     void seal(const Part &part, const void *head, size_t len, tp::IovCursor *from, uint64_t bytes);
     Sent flush_record();
     Sent flush();
     void note(const Part &part);
-    uint64_t send_piece(Outgoing *bulk);
+    bool send_piece();
     void forget(Outgoing *bulk);
     void finish(Outgoing *bulk, bool ok);
     void finish(Incoming *transfer, bool ok);
@@ -106,6 +114,7 @@ class Sealed final : public Carrier {
     tp::IdTable<Incoming> incoming_;
     tp::Pool<Outgoing> outgoing_pool_;
     tp::Pool<Incoming> incoming_pool_;
+    tp::EagerWindow window_{stream_window};
     Operation *failed_ = nullptr; // fetches that are over, chained by Operation::wire
 };
 

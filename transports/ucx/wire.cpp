@@ -89,6 +89,7 @@ dtrain_status_t Wire::open(const char *) {
                   "intended)");
     // Data that fit in one piece of the network need not be assembled.
     const bool in_shared_memory = copying_ && networks.shared_memory;
+    shares_memory_ = networks.shared_memory;
     attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
                                     networks.only_tcp  ? most_tcp_packet
                                     : in_shared_memory ? most_shared_packet
@@ -148,8 +149,10 @@ size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     return address_len_;
 }
 
-// Events between the last check and arming would wake nobody (at least verbs on soft-RoCE).
+// Events between the last check and arming would wake nobody (at least verbs on soft-RoCE), nor
+// does it when there is room again in the queue of a peer in shared memory.
 bool Wire::arm() {
+    if (shares_memory_ && !quiet()) return false;
     if (!done_.empty() || broken_links_ || ucp_worker_arm(worker_.get()) != UCS_OK) return false;
     return !ucp_worker_progress(worker_.get()) && done_.empty() && !broken_links_;
 }
