@@ -9,6 +9,7 @@
 namespace dtrain::rdm {
 namespace {
 
+constexpr size_t most_in = tp::max_payload + tp::record_overhead; // whatever the peer's wire sends
 constexpr auto any = [](const auto &) { return true; };
 
 Job *job_of(Operation *operation) { return static_cast<Job *>(operation); }
@@ -21,10 +22,11 @@ std::unique_ptr<Sealed> Sealed::make(Shared &shared, Connection &owner, const Ch
                                      Sealed(shared, owner, channel, std::move(guard)));
     if (!made) return nullptr;
     constexpr size_t overhead = Head::wire_length + tp::record_overhead;
-    made->size_ = std::min<size_t>(shared.wire->attr().head_limit, overhead + tp::max_payload);
-    made->room_ = made->size_ - overhead - sizeof(Part);
-    made->out_.reset(new (std::nothrow) uint8_t[made->size_]);
-    made->in_.reset(new (std::nothrow) uint8_t[made->size_]);
+    const size_t most =
+        std::min<size_t>(shared.wire->attr().head_limit, overhead + tp::max_payload);
+    made->room_ = most - overhead - sizeof(Part);
+    made->out_.reset(new (std::nothrow) uint8_t[most]);
+    made->in_.reset(new (std::nothrow) uint8_t[most_in]);
     return made->out_ && made->in_ ? std::move(made) : nullptr;
 }
 
@@ -192,7 +194,7 @@ void Sealed::end() {
 
 // Nothing in it is believed before it is open, except for its length.
 void Sealed::on_record(const uint8_t *body, size_t len) {
-    const bool may_be_one = len > tp::record_overhead && len <= size_ - Head::wire_length;
+    const bool may_be_one = len > tp::record_overhead && len <= most_in;
     const size_t length = may_be_one ? tp::Guard::payload_length(body) : 0;
     if (!length || length + tp::record_overhead != len) return owner_.on_corrupt();
     memcpy(in_.get(), body, len);

@@ -107,7 +107,7 @@ class Sealed final : public Carrier {
     uint32_t sequence_;                           // of the next packet
     uint64_t room_ = 0;                           // bytes behind the Part of a record
     std::unique_ptr<uint8_t[]> out_, in_;         // a packet being sent, a record being opened
-    size_t size_ = 0, out_length_ = 0;            // of them; 0: no packet waits for the wire
+    size_t out_length_ = 0;                       // 0: no packet waits for the wire
     tp::Queue<Part> notes_;                       // grants and ends that wait for it
     tp::List<Outgoing, &Outgoing::link> streams_; // what was granted, in turn
     tp::IdTable<Outgoing> outgoing_;
