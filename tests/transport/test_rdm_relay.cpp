@@ -4,7 +4,7 @@
 // changes are tried.
 // SPDX-License-Identifier: Apache-2.0
 #include "crossed_wire.h"
-#include "rdm/path.h"
+#include "rdm/protection.h"
 #include "repeats.h"
 #include "rig.h"
 

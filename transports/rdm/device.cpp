@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/device.h"
 #include "common/machine.h"
+#include "rdm/protection.h"
 #include "rdm/registrations.h"
 
 #include <algorithm>
@@ -11,15 +12,6 @@
 #include <unistd.h>
 
 namespace dtrain::rdm {
-namespace {
-
-bool demands_protection(const tp::Host &host) {
-    char level[16];
-    return host.option("protection", level, sizeof level) &&
-           (!strcmp(level, "integrity") || !strcmp(level, "encrypted"));
-}
-
-} // namespace
 
 Device::Device(const dtrain_tp_host_t *host, const char *kind)
     : DeviceBase(host, kind), handshakes_(&shared_, this) {
@@ -38,7 +30,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     if (status != DTRAIN_OK) return status;
     epoll_ = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
     timer_ = tp::Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    protects_all_ = demands_protection(host());
+    protects_all_ = protects_all(host());
     const int events = wire->event_fd();
     if (!epoll_ || !timer_ || !watch(timer_.get(), &timer_) ||
         (events >= 0 && !watch(events, &wire_)))

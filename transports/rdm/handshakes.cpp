@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/handshakes.h"
 #include "rdm/connection.h"
-#include "rdm/path.h"
+#include "rdm/protection.h"
 
 #include <sys/syscall.h>
 

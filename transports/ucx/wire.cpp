@@ -1,6 +1,7 @@
 // The wire over UCX: its device.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/wire.h"
+#include "rdm/protection.h"
 
 #include "ucx/ids.h"
 
@@ -26,7 +27,9 @@ dtrain_status_t Wire::open_context(Settings &settings) {
     if (result != DTRAIN_OK) return result;
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    // Who demands protection does not answer those who read and write by address.
+    if (!rdm::protects_all(host_)) params.features |= UCP_FEATURE_RMA;
     ucp_context_h context;
     const ucs_status_t status = ucp_init(&params, settings.config.get(), &context);
     if (status != UCS_OK)

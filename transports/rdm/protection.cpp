@@ -1,8 +1,14 @@
-// What a connection of a device is like for option protection=auto.
+// What option protection means for a device.
 // SPDX-License-Identifier: Apache-2.0
-#include "rdm/path.h"
+#include "rdm/protection.h"
 
 namespace dtrain::rdm {
+
+bool protects_all(const tp::Host &host) {
+    char level[16];
+    return host.option("protection", level, sizeof level) &&
+           (!strcmp(level, "integrity") || !strcmp(level, "encrypted"));
+}
 
 tp::Path path_of(const tp::Host &host, bool by_processors, uint64_t machine) {
     const struct {
