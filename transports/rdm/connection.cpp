@@ -27,7 +27,7 @@ void Connection::establish(Route route) {
     process_ = std::move(route.process);
     if (route.guard) {
         sealed_ = Sealed::make(shared_, *this, *channel_, std::move(route.guard));
-        if (!sealed_) return fail("out of memory", DTRAIN_ERR_NO_MEMORY);
+        if (!sealed_) return starve(); // nothing is sent, or taken for the peer's, without it
         carrier_ = sealed_.get();
         part_limit_ = copy_limit_ = sealed_->part_limit();
     }
