@@ -208,7 +208,7 @@ dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *
     return DTRAIN_OK;
 }
 
-// Who demands protection lets no card write to memory, even for those who know the key.
+// If protection is demanded, no card may write to memory, even for those who know the key.
 dtrain_status_t Device::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) {
     if (!protects_all_) return wire_->reg(mem, mr_p);
     if (mem.mem_type != DTRAIN_MEM_HOST)

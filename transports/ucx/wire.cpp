@@ -28,7 +28,7 @@ dtrain_status_t Wire::open_context(Settings &settings) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-    // Who demands protection does not answer those who read and write by address.
+    // If protection is demanded, nobody may read or write by address.
     if (!rdm::protects_all(host_)) params.features |= UCP_FEATURE_RMA;
     ucp_context_h context;
     const ucs_status_t status = ucp_init(&params, settings.config.get(), &context);
