@@ -229,8 +229,8 @@ class Trial {
     void until_quiet() {
         for (int idle = 0; idle < 200; idle++) {
             const bool moved = !a_.wire->arriving.empty() || !b_.wire->arriving.empty();
-            const bool told = a_.progress() | b_.progress();
-            if (moved || told) idle = 0;
+            const bool a_told = a_.progress(), b_told = b_.progress();
+            if (moved || a_told || b_told) idle = 0;
         }
     }
     static size_t check(const End &at, const End &from, Outcome &out) {
