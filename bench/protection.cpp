@@ -1,7 +1,7 @@
 // Times of the ciphers, of a handshake's keys, and of messages between two processes on one host,
 // at each level in turns. usage: bench_protection [rounds [transport [option=value ...]]], as in
-// bench_protection 5 ofi ofi.provider=net plugin.path=build/release/plugins; tcp on the loopback
-// without these.
+// bench_protection 5 ofi ofi.provider=net plugin.path=build/release/plugins; without these, tcp on
+// the loopback. Not for ucx, whose user cannot be forked.
 // SPDX-License-Identifier: Apache-2.0
 #include "protection/guard.h"
 #include "transport/device.h"
