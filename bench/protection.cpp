@@ -1,5 +1,7 @@
-// Times of the ciphers, of a handshake's keys, and of messages between two processes over the tcp
-// transport on the loopback, at each level in turns. usage: bench_protection [rounds]
+// Times of the ciphers, of a handshake's keys, and of messages between two processes on one host,
+// at each level in turns. usage: bench_protection [rounds [transport [option=value ...]]], as in
+// bench_protection 5 ofi ofi.provider=net plugin.path=build/release/plugins; without these, tcp on
+// the loopback. Not for ucx, whose user cannot be forked.
 // SPDX-License-Identifier: Apache-2.0
 #include "protection/guard.h"
 #include "transport/device.h"
@@ -69,12 +71,22 @@ void measure_keys() {
     std::printf("keys of one connection: %.0f us on each side\n", both / 2e3);
 }
 
+// The transport, and its options.
+const char *transport_name = "tcp";
+std::vector<std::string> settings = {"tcp.interface=127.0.0.1"};
+
 // One of the two processes: a device and the endpoint of the other's.
 class End {
   public:
     End(Level level, int socket) : host_(options_, log_, monotonic_clock(), "secret", level) {
-        if (options_.set("tcp.interface", "127.0.0.1") != DTRAIN_OK ||
-            transport::Device::open(host_, "tcp", options_, devices_) != DTRAIN_OK)
+        for (const std::string &setting : settings) {
+            const size_t equals = setting.find('=');
+            if (equals == std::string::npos ||
+                options_.set(setting.substr(0, equals), setting.substr(equals + 1)) != DTRAIN_OK)
+                die(__LINE__);
+        }
+        if (options_.set("protection", name_of(level)) != DTRAIN_OK ||
+            transport::Device::open(host_, transport_name, options_, devices_) != DTRAIN_OK)
             die(__LINE__);
         std::vector<uint8_t> own = devices_[0]->address(), other(own.size());
         if (write(socket, own.data(), own.size()) != ssize_t(own.size()) ||
@@ -200,10 +212,11 @@ void measure_messages(int rounds) {
             }
             const double ns = median(latency), rate = double(sizes[i]) / median(per_message);
             if (level == 0) plain_latency = ns, plain_rate = rate;
-            std::printf("tcp %-10s %8zu bytes: half a round trip %9.2f us (%+.2f us, %3.0f %% of "
+            std::printf("%s %-10s %8zu bytes: half a round trip %9.2f us (%+.2f us, %3.0f %% of "
                         "the speed), stream %5.2f GB/s (%3.0f %%)\n",
-                        name_of(Level(level)), sizes[i], ns / 1e3, (ns - plain_latency) / 1e3,
-                        100 * plain_latency / ns, rate, 100 * rate / plain_rate);
+                        transport_name, name_of(Level(level)), sizes[i], ns / 1e3,
+                        (ns - plain_latency) / 1e3, 100 * plain_latency / ns, rate,
+                        100 * rate / plain_rate);
         }
     }
 }
@@ -219,5 +232,9 @@ int main(int argc, char **argv) {
                 measure_cipher(cipher, level, bytes);
     }
     measure_keys();
+    if (argc > 2) {
+        transport_name = argv[2];
+        settings.assign(argv + 3, argv + argc);
+    }
     measure_messages(argc > 1 ? std::atoi(argv[1]) : 5);
 }

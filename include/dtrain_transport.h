@@ -56,8 +56,8 @@ typedef struct dtrain_tp_card {
 #define DTRAIN_TP_RECORD_HEADER 4u     /* bytes in front of it: its length, little-endian         */
 #define DTRAIN_TP_RECORD_TAG    16u    /* bytes behind it                                         */
 enum { DTRAIN_TP_PLAIN = 0, DTRAIN_TP_INTEGRITY = 1, DTRAIN_TP_ENCRYPTED = 2 };
-/* Where a guard is: on the side that began the connection, or the other (0); on a connection both
- * ends of which are proven to be in one network of one kernel. */
+/* Where a guard is: on the side that began the connection, or the other (0); where protection=auto
+ * demands nothing: between ends that are proven to be in one kernel's network, or to use RDMA. */
 enum { DTRAIN_TP_INITIATOR = 1 << 0, DTRAIN_TP_INSIDE = 1 << 1 };
 
 /* Services of the core, valid from open() until close() returns; thread-safe. */

@@ -97,7 +97,7 @@ constexpr OptionSpec all_options[] = {
     {"protection", "auto", choice, 0, 0, "auto|none|integrity|encrypted",
      "what protects connections, with keys made from the secret; the stronger of two sides' "
      "values counts; auto: with a secret, control connections are encrypted, and changes to data "
-     "that may leave the host are errors (integrity)"},
+     "that may leave the host are errors (integrity), unless RDMA cards move them"},
     {"ps.access", "", text, 0, 0, nullptr,
      "file with the tokens for which a server grants rights on tables, a line each: the table's "
      "name (or its beginning and *), rights (create,push,pull,checkpoint, or all), token; only its "

@@ -18,7 +18,7 @@ inline constexpr size_t most_packets = 64; // that wait on a wire
 class FuzzWire final : public Wire {
   public:
     explicit FuzzWire(Protocol *protocol) : protocol_(*protocol) {
-        attr_.packet_limit = least_packet;
+        attr_.packet_limit = attr_.head_limit = least_packet;
         attr_.copy_limit = 256;
         attr_.eager_limit = 8 << 10;
         attr_.bulk_limit = 1 << 20;

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t sent_again = 300 * ms;
 
 constexpr int64_t begin = 1'000 * second;
+constexpr char secret[] = "a secret of sixteen bytes or more";
 
 // Whether it may make a call fail that needs the one whom it has hit.
 bool harms(const Fault &fault) {
@@ -45,7 +46,8 @@ Plan::Plan(uint64_t seed) {
                {"log.level", "error"},
                {"heartbeat.timeout", std::to_string(silence) + "ns"},
                {"join.timeout", std::to_string(join_timeout) + "ns"}};
-    if (below(4) == 0) options.emplace_back("secret", "a secret of sixteen bytes or more");
+    const bool has_secret = below(4) == 0;
+    if (has_secret) options.emplace_back("secret", secret);
     if (below(4) == 0) options.emplace_back("progress", "manual");
     if (below(4) == 0) options.emplace_back("verify", "on");
     if (below(3) == 0) {
@@ -59,6 +61,10 @@ Plan::Plan(uint64_t seed) {
     if (below(4) == 0) { // the protocol of libfabric and UCX
         options.front().second = "card";
         options.emplace_back("plugin.path", DTRAIN_SIMULATOR_PLUGINS);
+        if (below(3) == 0) { // in records
+            if (!has_secret) options.emplace_back("secret", secret);
+            options.emplace_back("protection", below(2) == 0 ? "integrity" : "encrypted");
+        }
     }
 }
 

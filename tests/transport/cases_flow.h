@@ -115,13 +115,14 @@ inline void many_flood_one(void **) {
     Node hub;
     Nodes all{&hub};
     std::vector<std::unique_ptr<Node>> nodes;
-    const Bytes data = pattern(len, 1);
+    std::vector<Bytes> data; // of each peer, so that nothing gets into another's message
+    for (size_t i = 0; i < peers; i++) data.push_back(pattern(len, i + 1));
     for (size_t i = 0; i < peers; i++) {
         nodes.push_back(std::make_unique<Node>());
         all.push_back(nodes.back().get());
         hub.expect(*nodes[i]);
         dtrain_tp_ep_t *ep = nodes[i]->start_connect(hub.address(), 1);
-        for (size_t k = 0; k < n; k++) nodes[i]->send(ep, i, data, k + 2);
+        for (size_t k = 0; k < n; k++) nodes[i]->send(ep, i, data[i], k + 2);
     }
     drive_rounds(all, 100);
     Bytes got(len);
@@ -129,7 +130,7 @@ inline void many_flood_one(void **) {
         for (size_t i = peers; i-- > 0;) {
             hub.recv(i, got, 1);
             await_ok(all, hub, DTRAIN_TP_RECV, 1);
-            assert_true(got == data);
+            assert_true(got == data[i]);
         }
 }
 

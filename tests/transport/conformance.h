@@ -9,7 +9,7 @@
 namespace dtrain::test {
 
 // Runs all cases but those left out, and those of the transport's own; returns the number of
-// failures.
+// failures. DTRAIN_TEST_PROTECTION=integrity or encrypted: all connections are protected.
 int run_conformance(std::span<const CMUnitTest> own = {});
 
 } // namespace dtrain::test

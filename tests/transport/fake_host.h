@@ -59,10 +59,10 @@ class FakeHost {
 
     std::map<std::string, std::string> options;
     std::string secret; // empty: none
-    // What it demands where there is a secret: as option protection=integrity, so that tests inside
-    // this host have records, too.
-    protection::Least demand = protection::Level::integrity;
-    uint32_t level = DTRAIN_TP_PLAIN; // that guards have agreed on last
+    // As option protection=integrity, so that tests inside this host have records, too.
+    static constexpr protection::Least usual_demand = protection::Level::integrity;
+    protection::Least demand = usual_demand; // where there is a secret
+    uint32_t level = DTRAIN_TP_PLAIN;        // that guards have agreed on last
     std::map<std::string, const dtrain_tp_plugin_t *> plugins;
 
   private:

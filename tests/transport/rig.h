@@ -22,6 +22,8 @@ using Settings = std::map<std::string, std::string>;
 struct Subject {
     const dtrain_tp_plugin_t *plugin = nullptr;
     Settings options;
+    std::string secret;                                        // of nodes that are given none
+    protection::Least demand = FakeHost::usual_demand;         // of all nodes
     std::map<std::string, const dtrain_tp_plugin_t *> plugins; // for wrappers
     bool processes = true;                        // devices of different processes reach each other
     bool authenticates = true;                    // refuses peers with another secret
@@ -74,7 +76,8 @@ class Node {
         host.options = subject.options;
         for (const auto &[key, value] : extra) host.options[key] = value;
         host.plugins = subject.plugins;
-        host.secret = secret;
+        host.secret = secret.empty() ? subject.secret : secret;
+        host.demand = subject.demand;
         char names[1024];
         assert_int_equal(ops().list(host.table(), names, sizeof names), DTRAIN_OK);
         assert_true(names[0] != 0);

@@ -15,6 +15,7 @@ namespace dtrain::test {
 
 // Ends the operation, never the process or the connection.
 inline void keys_that_are_none_reach_nothing(void **) {
+    need_caps(DTRAIN_TP_CAP_PUT);
     Pair pair;
     Registered remote(pair.b, Bytes(4096)), local(pair.a, pattern(4096, 1));
     const dtrain_tp_iov_t iov{local.bytes.data(), 1000, local.mr};

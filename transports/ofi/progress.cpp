@@ -55,8 +55,23 @@ void Wire::on_received(const fi_cq_data_entry &entry) {
     if (entry.flags & FI_RECV && entry.len)
         on_packet(static_cast<const uint8_t *>(entry.buf), entry.len);
     auto *buffer = reinterpret_cast<Buffer *>(static_cast<Context *>(entry.op_context));
-    // the buffer is used up
-    if (entry.flags & FI_MULTI_RECV && buffer && !post(buffer)) broken_ = true;
+    if (buffer) on_packet_of(*buffer, entry);
+}
+
+// Libfabric's own RDM over TCP says that a buffer is used up when the last packet in it has
+// arrived. Those before it, from other peers, may still be arriving, and would be written into the
+// packets that come next. So it is used again when all have arrived.
+void Wire::on_packet_of(Buffer &buffer, const fi_cq_data_entry &entry) {
+    buffer.arrived += entry.len;
+    if (entry.flags & FI_MULTI_RECV) {
+        const uint8_t *end = static_cast<const uint8_t *>(entry.buf) + entry.len;
+        buffer.all = counts_bytes_ ? size_t(end - buffer.bytes.get()) : buffer.arrived;
+        buffer.used_up = true;
+        posted_--;
+    }
+    if (!buffer.used_up || buffer.arrived != buffer.all) return;
+    spare_buffers_.push_back(&buffer);
+    if (!post_buffers()) broken_ = true;
 }
 
 void Wire::on_packet(const uint8_t *bytes, size_t len) {
@@ -115,7 +130,9 @@ void Wire::on_error(fid_cq *queue) {
         // A message that did not fit, or a buffer that was given up: nothing of this library is
         // lost.
         host_.log(DTRAIN_LOG_WARN, "ofi: a receive failed: %s", fi_strerror(error));
-        if (error != FI_ECANCELED && !post(static_cast<Buffer *>(context))) broken_ = true;
+        if (error == FI_ECANCELED) return;
+        posted_--;
+        if (!post(static_cast<Buffer *>(context))) broken_ = true;
     }
 }
 

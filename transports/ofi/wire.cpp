@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t packet_count = 256, packet_size = (16 << 10) + 64;
 constexpr size_t locked_packet_size = 8 << 10; // if all of them are locked, used or not
-constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
+constexpr size_t buffer_count = 4, buffer_size = 256 << 10; // of those that libfabric has
+constexpr size_t most_buffers = 64;                         // while packets are arriving in others
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for only a few of these
 constexpr int most_unread = 100'000;
 
@@ -62,17 +63,19 @@ dtrain_status_t Wire::open(const char *device) {
     const fi_info &info = *fabric_.info;
     const std::string provider = info.fabric_attr->prov_name;
     const bool shm = provider == "shm";
+    counts_bytes_ = provider == "net" || provider == "tcp";
     local_ = fabric_.needs(FI_MR_LOCAL);
     inject_limit_ = info.tx_attr->inject_size;
     chunk_limit_ = std::min<uint64_t>(chunk_limit, info.ep_attr->max_msg_size);
     attr_.within_machine = shm || !strcmp(info.domain_attr->name, "lo");
+    attr_.by_processors = is_emulated(provider.c_str());
     attr_.closes_quietly = provider != "verbs;ofi_rxm";
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
     attr_.packet_limit = local_ ? uint32_t(locked_packet_size) : model.packet_limit;
     packet_size_ = std::min<size_t>(attr_.packet_limit, packet_size);
-    attr_.copy_limit = uint32_t(packet_size_);
+    attr_.copy_limit = attr_.head_limit = uint32_t(packet_size_);
     attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;
@@ -101,17 +104,10 @@ dtrain_status_t Wire::open_buffers() {
     if (!error)
         error = fi_setopt(&fabric_.endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                           sizeof least);
-    for (size_t i = 0; i < buffer_count && !error; i++) {
-        auto buffer = std::make_unique<Buffer>();
-        buffer->kind = Context::Kind::buffer;
-        buffer->bytes.reset(new (std::nothrow) uint8_t[buffer_size]);
-        if (!buffer->bytes) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for buffers");
-        if (local_)
-            buffer->registration =
-                Registration::make(secrets_, fabric_, buffer->bytes.get(), buffer_size, &error);
-        buffers_.push_back(std::move(buffer));
-        if (!error && !post(buffers_.back().get())) error = -FI_EIO;
-    }
+    buffers_.reserve(most_buffers);
+    spare_buffers_.reserve(most_buffers);
+    for (size_t i = 0; i < buffer_count && !error; i++) make_buffer(&error);
+    if (!error && !post_buffers()) error = -FI_EIO;
     if (local_) check_lock_limit(host_, packet_count * packet_size_ + buffer_count * buffer_size);
     if (!error) return DTRAIN_OK;
     const bool locked = error == -FI_ENOMEM || error == -FI_EPERM;
@@ -119,7 +115,35 @@ dtrain_status_t Wire::open_buffers() {
                       fi_strerror(-error), locked ? "; " : "", locked ? raise_lock_limit : "");
 }
 
+bool Wire::make_buffer(int *error) {
+    std::unique_ptr<Buffer> buffer(new (std::nothrow) Buffer);
+    if (buffer) buffer->bytes.reset(new (std::nothrow) uint8_t[buffer_size]);
+    if (!buffer || !buffer->bytes) *error = -FI_ENOMEM;
+    if (!*error && local_)
+        buffer->registration =
+            Registration::make(secrets_, fabric_, buffer->bytes.get(), buffer_size, error);
+    if (*error) return false;
+    buffer->kind = Context::Kind::buffer;
+    spare_buffers_.push_back(buffer.get());
+    buffers_.push_back(std::move(buffer));
+    return true;
+}
+
+// False: libfabric has none, and gets none.
+bool Wire::post_buffers() {
+    int error = 0;
+    while (posted_ < buffer_count) {
+        const bool full = buffers_.size() >= most_buffers; // until packets have arrived
+        if (spare_buffers_.empty() && (full || !make_buffer(&error))) return full || posted_;
+        if (!post(spare_buffers_.back())) return false;
+        spare_buffers_.pop_back();
+    }
+    return true;
+}
+
 bool Wire::post(Buffer *buffer) {
+    buffer->arrived = buffer->all = 0;
+    buffer->used_up = false;
     iovec piece{buffer->bytes.get(), buffer_size};
     void *descriptor = buffer->registration ? buffer->registration->descriptor() : nullptr;
     fi_msg message{};
@@ -128,7 +152,9 @@ bool Wire::post(Buffer *buffer) {
     message.iov_count = 1;
     message.addr = FI_ADDR_UNSPEC;
     message.context = &buffer->libfabric;
-    return !fi_recvmsg(fabric_.endpoint.get(), &message, FI_MULTI_RECV);
+    if (fi_recvmsg(fabric_.endpoint.get(), &message, FI_MULTI_RECV)) return false;
+    posted_++;
+    return true;
 }
 
 bool Wire::arm() {

@@ -49,6 +49,9 @@ struct Context {
 struct Buffer : Context { // receives many packets
     std::unique_ptr<uint8_t[]> bytes;
     std::unique_ptr<Registration> registration;
+    size_t arrived = 0; // bytes of its packets
+    size_t all = 0;     // of all that have begun to arrive, once it is used up
+    bool used_up = false;
 };
 
 struct Packet : Context {         // being sent
@@ -130,6 +133,8 @@ class Wire final : public rdm::Wire {
 
     // wire.cpp
     dtrain_status_t open_buffers();
+    bool make_buffer(int *error);
+    bool post_buffers();
     bool post(Buffer *buffer);
 
     // link.cpp
@@ -149,6 +154,7 @@ class Wire final : public rdm::Wire {
     bool receive();
     bool complete();
     void on_received(const fi_cq_data_entry &entry);
+    void on_packet_of(Buffer &buffer, const fi_cq_data_entry &entry);
     void on_packet(const uint8_t *bytes, size_t len);
     void on_completed(Context *context, int error);
     void on_error(fid_cq *queue);
@@ -197,6 +203,9 @@ class Wire final : public rdm::Wire {
     bool ends_ = false;  // this process may end: sends must be known to have left it
 
     std::vector<std::unique_ptr<Buffer>> buffers_;
+    std::vector<Buffer *> spare_buffers_;
+    uint32_t posted_ = 0;       // those that libfabric has
+    bool counts_bytes_ = false; // packets of a buffer that is used up may still be arriving
     std::unique_ptr<uint8_t[]> packet_bytes_;
     std::unique_ptr<Registration> packet_registration_;
     std::vector<Packet> packets_;

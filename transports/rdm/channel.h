@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
+#include "common/guard.h"
 #include "rdm/frame.h"
 
 #include <memory>
@@ -24,12 +25,13 @@ struct Channel {
 // The way to a peer after the handshake.
 struct Route {
     std::unique_ptr<Channel> channel;
-    tp::Fd process; // the peer's, if it runs on this machine: its end is the peer's end
+    tp::Fd process;  // the peer's, if it runs on this machine: its end is the peer's end
+    tp::Guard guard; // protects the connection, if the two have agreed so
 };
 
 // Sends a head on the channel. `body` are further bytes of the head, which are copied; `payload`
 // may be nullptr.
-inline Sent send(Wire &wire, Channel &channel, Head head, const void *body, size_t body_len,
+inline Sent send(Carrier &carrier, Channel &channel, Head head, const void *body, size_t body_len,
                  Operation *payload) {
     uint8_t bytes[max_head];
     head.to = channel.peer_number;
@@ -38,8 +40,9 @@ inline Sent send(Wire &wire, Channel &channel, Head head, const void *body, size
     head.encode(bytes);
     if (body_len) memcpy(bytes + Head::wire_length, body, body_len);
     const size_t len = Head::wire_length + body_len;
-    const Sent result = head.kind == Kind::bulk ? wire.announce(channel.link, bytes, len, payload)
-                                                : wire.send(channel.link, bytes, len, payload);
+    const Sent result = head.kind == Kind::bulk
+                            ? carrier.announce(channel.link, bytes, len, payload)
+                            : carrier.send(channel.link, bytes, len, payload);
     if (result == Sent::now || result == Sent::later) channel.sent++;
     return result;
 }

@@ -13,7 +13,8 @@ constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for operations that were
 } // namespace
 
 Connection::Connection(Shared *shared, const DeviceId &peer)
-    : ConnectionBase(peer), shared_(*shared) {}
+    : ConnectionBase(peer), shared_(*shared), carrier_(shared->wire),
+      part_limit_(shared->part_limit), copy_limit_(shared->copy_limit) {}
 
 Connection::~Connection() {
     if (channel_) shared_.channels.remove(channel_->number);
@@ -24,6 +25,12 @@ void Connection::establish(Route route) {
     channel_->handshake = nullptr;
     channel_->connection = this;
     process_ = std::move(route.process);
+    if (route.guard) {
+        sealed_ = Sealed::make(shared_, *this, *channel_, std::move(route.guard));
+        if (!sealed_) return starve(); // nothing is sent, or taken for the peer's, without it
+        carrier_ = sealed_.get();
+        part_limit_ = copy_limit_ = sealed_->part_limit();
+    }
     flush();
 }
 
@@ -41,23 +48,35 @@ void Connection::quit(const char *reason, dtrain_status_t failure) {
     fail(reason, failure);
 }
 
+void Connection::on_corrupt() {
+    if (broken_) return;
+    say_goodbye(true);
+    fail("it carried bytes that were changed, left out, repeated or forged", DTRAIN_ERR_CORRUPT);
+}
+
+void Connection::on_gap() {
+    if (sealed_) return on_corrupt();
+    fail("protocol error: packets that are lost or out of order");
+}
+
 void Connection::abandon() {
     shared_.receives.lose(this, [this](const tp::Message &message) {
-        if (message.announced) shared_.wire->drop(nullptr, static_cast<Remote *>(message.remote));
+        if (message.announced) carrier_->drop(nullptr, static_cast<Remote *>(message.remote));
     });
-    if (arriving_.receive) shared_.receives.fail(arriving_.receive, DTRAIN_ERR_PEER);
+    if (arriving_.receive) shared_.receives.fail(arriving_.receive, told());
     arriving_ = {};
     broken_ = true;
+    if (sealed_) sealed_->end();
     if (up()) shared_.wire->unlink(channel_->link);
     if (channel_) channel_->link = nullptr;
     while (Job *message = queue_.pop_front())
-        finish(message, message->canceled ? DTRAIN_ERR_CANCELED : DTRAIN_ERR_PEER);
+        finish(message, message->canceled ? DTRAIN_ERR_CANCELED : told());
     process_.reset();
 }
 
-void Connection::say_goodbye() {
+void Connection::say_goodbye(bool corrupt) {
     if (!up() || broken_ || goodbye_) return;
-    goodbye_ = send_head({.kind = Kind::bye}, nullptr) == Sent::now;
+    goodbye_ = send_head({.kind = Kind::bye, .length = corrupt}, nullptr) == Sent::now;
 }
 
 void Connection::tick(int64_t now_ns) {
@@ -126,17 +145,17 @@ void Connection::withdraw(Job *job) {
     job->endpoint = nullptr;
     if (!withdrawn_++) withdrawn_ns_ = shared_.host.now_ns();
     if (job->bulk) {
-        const bool back = shared_.wire->withdraw(job);
+        const bool back = carrier_->withdraw(job);
         control({.kind = Kind::withdraw, .id = job->id, .length = back ? 1u : 0u});
         if (back) on_done(job, false);
-    } else if (job->receive && shared_.wire->attr().breaks_off_any_time) {
+    } else if (job->receive && (sealed_ || shared_.wire->attr().breaks_off_any_time)) {
         break_off(job);
     } // otherwise the wire returns its memory soon
 }
 
 // Both sides may withdraw a message before the wire has reported that it is over.
 void Connection::break_off(Job *transfer) {
-    if (!std::exchange(transfer->broken_off, true)) shared_.wire->break_off(transfer);
+    if (!std::exchange(transfer->broken_off, true)) carrier_->break_off(transfer);
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {
@@ -152,7 +171,7 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
                .length = message->length},
               remote);
     else
-        shared_.wire->drop(channel_->link, remote);
+        carrier_->drop(channel_->link, remote);
     shared_.receives.release(message);
 }
 

@@ -3,12 +3,15 @@
 // A message is sent eagerly if it is small and the peer's window has room for it, else as a bulk
 // message, which the peer fetches once it has a receive for it. Messages keep the order in which
 // they were sent, except that control heads overtake messages that wait for the wire.
+//
+// On a protected connection all of this travels in records (sealed.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/eager_window.h"
 #include "common/fd.h"
 #include "common/queue.h"
 #include "protocol/rendezvous.h"
+#include "rdm/sealed.h"
 #include "rdm/shared.h"
 
 #include <memory>
@@ -27,16 +30,29 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     void fail(const char *reason, dtrain_status_t failure = DTRAIN_ERR_PEER);
     // By this side, which tells the peer.
     void quit(const char *reason, dtrain_status_t failure = DTRAIN_ERR_PEER);
+    // Packets are missing, or came twice or in another order.
+    void on_gap();
+    // What came on a protected connection is not what the peer has sent.
+    void on_corrupt();
     void starve() { quit("out of memory", DTRAIN_ERR_NO_MEMORY); }
     dtrain_status_t failure() const { return failure_; }
+    // What those learn whose operations it ends. What lacks memory is this process.
+    dtrain_status_t told() const {
+        return failure_ == DTRAIN_ERR_NO_MEMORY ? DTRAIN_ERR_PEER : failure_;
+    }
 
     // The handshake is done.
     void establish(Route route);
+    bool is_protected() const { return bool(sealed_); }
     // Sends what can be sent.
     void flush();
-    // Completes everything in progress with DTRAIN_ERR_PEER and gives up the link.
+    // The same, within progress().
+    void work();
+    // The wire has everything that was reported as sent.
+    bool is_flushed() { return !sealed_ || !up() || broken_ || sealed_->is_flushed(); }
+    // Completes everything in progress with told(), and gives up the link.
     void abandon();
-    void say_goodbye();                                // best effort; nothing follows it
+    void say_goodbye(bool corrupt = false);            // best effort; nothing follows it
     bool may_hear() const { return up() && !broken_; } // something may still arrive
     // To be called periodically: pings a peer that was sent nothing since the last call, and gives
     // up on a peer that holds withdrawn memory, or has not filled it, for long.
@@ -57,7 +73,10 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     // As taken(), for a complete message, also when its connection is gone.
     static void deliver(Shared &shared, tp::Message *message, tp::Receive *receive);
 
-    // Processes what has arrived.
+    // Processes what has arrived by the wire,
+    void hear(const Head &head, const uint8_t *body, size_t len);
+    void hear_announced(const Head &head, Remote *remote);
+    // and what of it is for the protocol.
     void on_packet(const Head &head, const uint8_t *payload, size_t len);
     void on_bulk(const Head &head, Remote *remote);
     void on_done(Job *job, bool ok); // for on_sent() and on_fetched() of the wire
@@ -99,6 +118,9 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     Shared &shared_;
     std::unique_ptr<Channel> channel_;
     tp::Fd process_;
+    std::unique_ptr<Sealed> sealed_;   // nullptr: it is not protected
+    Carrier *carrier_;                 // sealed_, or the wire
+    uint64_t part_limit_, copy_limit_; // as in Shared, or of sealed_
     bool broken_ = false;
     bool goodbye_ = false; // it was sent
     const char *reason_ = "";

@@ -14,6 +14,22 @@ bool Connection::accept(const Head &head) {
     return !broken_;
 }
 
+void Connection::hear(const Head &head, const uint8_t *body, size_t len) {
+    if (!sealed_) return on_packet(head, body, len);
+    if (broken_) return;
+    if (head.kind == Kind::record) return sealed_->on_record(body, len);
+    // A peer that gave up before it could protect what it says; or somebody who ends connections,
+    // which they can do anyway.
+    if (head.kind == Kind::bye) return fail("closed by the peer");
+    on_corrupt();
+}
+
+void Connection::hear_announced(const Head &head, Remote *remote) {
+    if (!sealed_) return on_bulk(head, remote);
+    shared_.wire->drop(nullptr, remote);
+    on_corrupt();
+}
+
 void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len) {
     if (!accept(head)) return;
     switch (head.kind) {
@@ -28,6 +44,9 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
         break;
     case Kind::bye:
         if (!shared_.wire->attr().closes_quietly) say_goodbye(); // the peer waits for it
+        if (sealed_ && head.length)
+            return fail("the peer got bytes that were changed, left out, repeated or forged",
+                        DTRAIN_ERR_CORRUPT);
         return fail("closed by the peer");
     default: return quit("protocol error: a packet of an unknown kind");
     }
@@ -91,7 +110,7 @@ void Connection::on_bulk(const Head &head, Remote *remote) {
         starve();
     else
         quit("protocol error: a bulk message that exceeds the limits");
-    shared_.wire->drop(channel_->link, remote);
+    carrier_->drop(channel_->link, remote);
 }
 
 void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
@@ -102,7 +121,7 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
             shared_.receives.fail(receive, DTRAIN_ERR_NO_MEMORY);
         else
             shared_.receives.complete(receive, head.tag, head.length);
-        return shared_.wire->drop(channel_->link, remote);
+        return carrier_->drop(channel_->link, remote);
     }
     job->kind = Job::Kind::transfer;
     job->connection = this;
@@ -114,7 +133,7 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
     job->memory.truncate(wanted);
     flying_.push_back(job);
     shared_.completions.moved += wanted;
-    shared_.wire->fetch(channel_->link, remote, job);
+    carrier_->fetch(channel_->link, remote, job);
 }
 
 void Connection::on_withdraw(const Head &head) {
@@ -130,7 +149,8 @@ void Connection::on_done(Job *job, bool ok) {
     flying_.remove(job);
     if (job->whole) return on_part_sent(job, ok);
     if (ok && !job->canceled) return on_arrived(job);
-    finish(job, job->canceled ? DTRAIN_ERR_CANCELED : job->failure);
+    const dtrain_status_t failure = job->failure == DTRAIN_ERR_PEER ? told() : job->failure;
+    finish(job, job->canceled ? DTRAIN_ERR_CANCELED : failure);
 }
 
 void Connection::on_part_sent(Job *part, bool ok) {

@@ -7,7 +7,7 @@ namespace dtrain::rdm {
 bool Connection::send_now(uint64_t message_tag, const dtrain_tp_iov_t *iov, uint32_t n,
                           uint64_t length) {
     if (!up() || broken_ || goodbye_ || queue_.front() || !control_.empty()) return false;
-    if (length > std::min(shared_.copy_limit, shared_.eager_limit) || !window_.has_room(length))
+    if (length > std::min(copy_limit_, shared_.eager_limit) || !window_.has_room(length))
         return false;
     Operation payload;
     payload.memory.assign(iov, n, length);
@@ -35,10 +35,15 @@ void Connection::flush() {
     }
 }
 
+void Connection::work() {
+    flush();
+    if (sealed_ && !broken_ && !goodbye_) sealed_->work();
+}
+
 // Every head carries the credit that is due.
 Sent Connection::send_head(Head head, Operation *payload) {
     head.credit = window_.due();
-    const Sent result = rdm::send(*shared_.wire, *channel_, head, nullptr, 0, payload);
+    const Sent result = rdm::send(*carrier_, *channel_, head, nullptr, 0, payload);
     if (result == Sent::now || result == Sent::later) window_.told();
     return result;
 }
@@ -53,7 +58,7 @@ bool Connection::send_message() {
         if (!rendezvous_.announce(message)) return false; // until one of them is fetched
         head.kind = Kind::bulk;
         head.id = message->id;
-    } else if (length > shared_.part_limit) {
+    } else if (length > part_limit_) {
         return send_part(head);
     }
     const Sent result = send_head(head, !eager || length ? message : nullptr);
@@ -84,7 +89,7 @@ bool Connection::send_part(const Head &head) {
     part->connection = this;
     part->whole = message;
     part->memory = message->memory;
-    part->memory.truncate(shared_.part_limit);
+    part->memory.truncate(part_limit_);
     const uint64_t length = part->memory.remaining();
     const Sent result = send_head(head, part);
     if (result == Sent::busy || result == Sent::broken) {

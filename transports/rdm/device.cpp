@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/device.h"
 #include "common/machine.h"
+#include "rdm/protection.h"
+#include "rdm/registrations.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,6 +30,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     if (status != DTRAIN_OK) return status;
     epoll_ = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
     timer_ = tp::Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    protects_all_ = protects_all(host());
     const int events = wire->event_fd();
     if (!epoll_ || !timer_ || !watch(timer_.get(), &timer_) ||
         (events >= 0 && !watch(events, &wire_)))
@@ -55,7 +58,9 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     const WireAttr &wire = wire_->attr();
     dtrain_tp_attr_t own{};
     own.max_iov = tp::max_iov;
-    own.caps = wire.caps | DTRAIN_TP_CAP_PEER_LOST |
+    const uint64_t past_records = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
+    own.caps = (protects_all_ ? wire.caps & ~past_records : wire.caps) | DTRAIN_TP_CAP_PEER_LOST |
+               DTRAIN_TP_CAP_GUARDED |
                (wire_->event_fd() >= 0 ? uint64_t{DTRAIN_TP_CAP_EVENT_FD} : 0);
     own.max_message = wire.bulk_limit;
     own.eager_limit = most_eager();
@@ -64,7 +69,7 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     own.remote_latency_ns = wire.remote_latency_ns;
     own.remote_bandwidth_bps = wire.remote_bandwidth_bps;
     own.address_len = Address::wire_length;
-    own.rkey_len = wire.rkey_len;
+    own.rkey_len = protects_all_ ? 0 : wire.rkey_len;
     own.numa_node = -1;
     return tp::answer(own, attr);
 }
@@ -128,7 +133,7 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
     return DTRAIN_OK;
 }
 
-// A device needs no handshake with itself.
+// A device needs no handshake with itself, nor protection from itself.
 dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
     if (peer.id != own_.id) {
         const dtrain_status_t status = handshakes_.connect(peer, connection);
@@ -140,7 +145,7 @@ dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
     if (!channel) return DTRAIN_ERR_TRANSPORT;
     channel->peer_number = channel->number;
     channel->peer_token = channel->token;
-    connection->establish({std::move(channel), {}});
+    connection->establish({std::move(channel), {}, {}});
     connections_.report_up(connection);
     set_timer();
     return DTRAIN_OK;
@@ -155,6 +160,15 @@ dtrain_status_t Device::prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, 
                            shared_.name, tp::max_iov, static_cast<unsigned long long>(limit));
     if (!ep.connection) return host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", shared_.name);
     return shared_.completions.reserve(1) ? DTRAIN_OK : no_memory();
+}
+
+// Of a prepared operation.
+dtrain_status_t Device::past_records() {
+    shared_.completions.unreserve();
+    return host().fail(DTRAIN_ERR_UNSUPPORTED,
+                       "%s: the connection is protected, so its card writes and reads no memory "
+                       "by itself",
+                       shared_.name);
 }
 
 dtrain_status_t Device::no_memory() {
@@ -194,11 +208,22 @@ dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *
     return DTRAIN_OK;
 }
 
+// If protection is demanded, no card may write to memory, even for those who know the key.
+dtrain_status_t Device::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) {
+    if (!protects_all_) return wire_->reg(mem, mr_p);
+    if (mem.mem_type != DTRAIN_MEM_HOST)
+        return host().fail(DTRAIN_ERR_UNSUPPORTED,
+                           "%s: protected connections carry only host memory", shared_.name);
+    *mr_p = new (std::nothrow) Registered;
+    return *mr_p ? DTRAIN_OK : no_memory();
+}
+
 dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory to,
                             uint64_t imm, uint64_t cookie) {
     uint64_t length;
     const dtrain_status_t status = prepare(*ep, iov, n, &length);
     if (status != DTRAIN_OK) return status;
+    if (ep->connection->is_protected()) return past_records();
     Job *job = make_job(Job::Kind::put, ep, iov, n, length, cookie);
     if (!job) return no_memory();
     job->imm = imm;
@@ -210,6 +235,7 @@ dtrain_status_t Device::get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n
     uint64_t length;
     const dtrain_status_t status = prepare(*ep, iov, n, &length);
     if (status != DTRAIN_OK) return status;
+    if (ep->connection->is_protected()) return past_records();
     Job *job = make_job(Job::Kind::get, ep, iov, n, length, cookie);
     if (!job) return no_memory();
     return begun(job, ep->connection->get(job, from.address, from.rkey));

@@ -35,7 +35,7 @@ class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, p
                         uint64_t imm, uint64_t cookie);
     dtrain_status_t get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
                         uint64_t cookie);
-    Wire &wire() { return *wire_; }
+    dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p);
     dtrain_status_t counters(dtrain_tp_counters_t *counters) const;
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int32_t event_fd() const { return epoll_.get(); }
@@ -59,6 +59,7 @@ class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, p
     dtrain_status_t prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
                             uint64_t *length);
     dtrain_status_t no_memory();
+    dtrain_status_t past_records();
     Job *make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
                   uint64_t length, uint64_t cookie);
     dtrain_status_t begun(Job *job, Sent sent);
@@ -73,8 +74,9 @@ class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, p
     Handshakes handshakes_;
     Address own_;
     tp::Fd epoll_, timer_;
-    bool look_next_ = false; // the caller slept or is about to
-    int64_t tick_ns_ = 0;    // interval of the timer; 0: off
+    bool protects_all_ = false; // connections, whatever their peers demand
+    bool look_next_ = false;    // the caller slept or is about to
+    int64_t tick_ns_ = 0;       // interval of the timer; 0: off
     uint32_t ticks_ = 0, told_ = 0;
     int64_t looked_ns_ = 0;
 };

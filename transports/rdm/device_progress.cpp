@@ -53,7 +53,7 @@ void Device::work() {
         if (c->broken())
             lose(c, c->failure());
         else
-            c->flush();
+            c->work();
     }
 }
 
@@ -107,8 +107,7 @@ Channel *Device::find_channel(const uint8_t *bytes, size_t len, Head *head) {
     Channel *channel = shared_.channels.find(head->to);
     if (!channel || channel->token != head->token) return nullptr; // from a lost connection
     if (head->sequence == channel->received++) return channel;
-    if (channel->connection)
-        channel->connection->fail("protocol error: packets that are lost or out of order");
+    if (channel->connection) channel->connection->on_gap();
     return nullptr;
 }
 
@@ -123,7 +122,7 @@ void Device::on_packet(const uint8_t *bytes, size_t len) {
     } else if (channel->handshake) {
         handshakes_.on_packet(channel->handshake, head, body, len - Head::wire_length);
     } else if (channel->connection) {
-        channel->connection->on_packet(head, body, len - Head::wire_length);
+        channel->connection->hear(head, body, len - Head::wire_length);
     }
 }
 
@@ -131,7 +130,7 @@ void Device::on_announced(const uint8_t *bytes, size_t len, Remote *remote) {
     Head head;
     Channel *channel = find_channel(bytes, len, &head);
     if (channel && channel->connection)
-        channel->connection->on_bulk(head, remote);
+        channel->connection->hear_announced(head, remote);
     else
         wire_->drop(nullptr, remote);
 }
@@ -175,13 +174,19 @@ void Device::joined(Connection *connection, const DeviceId &peer, Route route) {
 void Device::drain() {
     for (int i = 0; i < last_rounds; i++) wire_->progress();
     wire_->quiet(); // from here on the wire sees to it
+    const int64_t end = host().now_ns() + int64_t{drain_ms} * 1'000'000;
+    const auto is_flushed = [this] {
+        Connection *c = connections_.front();
+        while (c && c->is_flushed()) c = connections_.next(c);
+        return !c;
+    };
+    while (!is_flushed() && host().now_ns() < end) wire_->progress();
     for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
     const auto is_over = [this] {
         Connection *c = wire_->attr().closes_quietly ? nullptr : connections_.front();
         while (c && !c->may_hear()) c = connections_.next(c);
         return !c && wire_->quiet();
     };
-    const int64_t end = host().now_ns() + int64_t{drain_ms} * 1'000'000;
     while (!is_over() && host().now_ns() < end) wire_->progress();
 }
 

@@ -19,7 +19,10 @@
 //   arrived   tag: the immediate of a put that has arrived.
 //   ping      nothing: finds out whether the network still has a route to the peer.
 //   bye       the sender closes, or (WireAttr::closes_quietly) answers a bye; nothing follows. Also
-//             before the confirmation: the sender gives the attempt up.
+//             before the confirmation: the sender gives the attempt up. length 1, on a protected
+//             connection: the sender got what the receiver did not send.
+//   record    on a protected connection, the only kind: a record, which has one of the others in it
+//             (sealed.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "rdm/wire.h"
@@ -43,7 +46,8 @@ enum class Kind : uint8_t {
     ping,
     bye,
     part,
-    confirmation
+    confirmation,
+    record
 };
 
 inline constexpr uint64_t window = 256 << 10; // bytes of eager messages that a receiver may keep

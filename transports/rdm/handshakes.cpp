@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/handshakes.h"
 #include "rdm/connection.h"
+#include "rdm/protection.h"
 
 #include <sys/syscall.h>
 
@@ -25,6 +26,11 @@ tp::Fd process_of(const PeerProcess &peer, const Address &own) {
 }
 
 } // namespace
+
+void Handshakes::open(const Address &own) {
+    own_ = own;
+    path_ = path_of(shared_.host, shared_.wire->attr().by_processors, own.machine);
+}
 
 void Handshakes::clear() {
     while (Handshake *handshake = strangers_.front()) forget(handshake);
@@ -58,6 +64,9 @@ std::unique_ptr<Handshake> Handshakes::make(tp::Role role, const Address &peer) 
     handshake->role = role;
     handshake->peer = PeerProcess::of(peer);
     handshake->own = tp::Hello::make(shared_.host, own_.id, peer.id);
+    handshake->own.path = path_;
+    // A responder makes keys for those whose hello is good.
+    if (role == tp::Role::initiator && !offer(*handshake)) return nullptr;
     handshake->deadline_ns =
         shared_.host.now_ns() + (role == tp::Role::initiator ? deadline_ns : stranger_ns);
     handshake->channel = open_channel(shared_, peer.fabric, le16toh(peer.fabric_len));
@@ -134,9 +143,27 @@ void Handshakes::forget(Handshake *handshake) {
     delete handshake;
 }
 
-// Computes the proof of this side and the one that the peer has to send.
-bool Handshakes::prove(Handshake &h) const {
-    return tp::prove_both(shared_.host, "rdm", h.role, h.own, h.other, &h.proof, &h.expected);
+// Makes its keys. False, with the text: no memory.
+bool Handshakes::offer(Handshake &h) const {
+    return h.guard.begin(shared_.host, &h.own.offer) == DTRAIN_OK;
+}
+
+// Once both proofs are good.
+Verdict Handshakes::protect(Handshake &h) {
+    return tp::protect(h.guard, "rdm", h.role, h.own, h.other);
+}
+
+// Of this side. Proofs are computed when they are needed, as strangers take room.
+tp::Proof Handshakes::proof_of(const Handshake &h) const {
+    tp::Proof own, expected;
+    const bool good = tp::prove_both(shared_.host, "rdm", h.role, h.own, h.other, &own, &expected);
+    return good ? own : tp::Proof{};
+}
+
+bool Handshakes::is_proven(const Handshake &h, const tp::Proof &by_peer) const {
+    tp::Proof own, expected;
+    return tp::prove_both(shared_.host, "rdm", h.role, h.own, h.other, &own, &expected) &&
+           tp::equal_macs(by_peer.data(), expected.data());
 }
 
 void Handshakes::on_hello(const uint8_t *body, size_t len) {
@@ -158,14 +185,14 @@ void Handshakes::on_hello(const uint8_t *body, size_t len) {
     h->channel->peer_token = introduction.token;
     h->verdict = tp::judge(h->own, h->other);
     h->due = h->verdict == tp::Verdict::accepted ? Kind::reply : Kind::verdict;
-    if (!prove(*h)) return close_channel(shared_, std::move(h->channel));
+    if (h->due == Kind::reply && !offer(*h)) return close_channel(shared_, std::move(h->channel));
     add(std::move(h));
 }
 
 void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, size_t len) {
     const bool initiator = h->role == tp::Role::initiator;
     shared_.attention = true;
-    if (initiator && head.kind == Kind::reply && h->due == Kind{}) {
+    if (initiator && head.kind == Kind::reply && h->due == Kind{} && !h->proven) {
         Introduction introduction;
         tp::Proof proof;
         if (!read(body, len, &introduction) || !read(body, len, &proof)) return;
@@ -175,16 +202,19 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
         h->verdict = tp::judge(h->own, h->other);
         if (h->verdict != tp::Verdict::accepted) return;
         if (h->other.from != h->peer.id) h->verdict = tp::Verdict::wrong_device;
-        if (!prove(*h) || !tp::equal_macs(proof.data(), h->expected.data()))
-            h->verdict = tp::Verdict::wrong_proof;
+        if (!is_proven(*h, proof)) h->verdict = tp::Verdict::wrong_proof;
+        if (h->verdict == tp::Verdict::accepted) h->verdict = protect(*h);
         h->due = Kind::proof;
-    } else if (!initiator && head.kind == Kind::proof && h->due == Kind{}) {
+    } else if (!initiator && head.kind == Kind::proof && h->due == Kind{} && !h->accepted &&
+               h->verdict == tp::Verdict::accepted) {
         tp::Proof proof;
         if (!read(body, len, &proof)) return;
-        if (!tp::equal_macs(proof.data(), h->expected.data()))
+        if (!is_proven(*h, proof))
             h->verdict = tp::Verdict::wrong_proof;
         else if (const Verdict v = owner_.admit(h->peer.id); v != Verdict::accepted)
             h->verdict = v;
+        else
+            h->verdict = protect(*h);
         h->due = Kind::verdict;
     } else if (initiator && head.kind == Kind::verdict) {
         const auto verdict = head.tag <= uint64_t(tp::Verdict::last) ? tp::Verdict(head.tag)
@@ -214,7 +244,8 @@ Sent Handshakes::send_due(Handshake &h) {
     struct {
         Introduction introduction;
         tp::Proof proof;
-    } reply{introduction(h), h.proof};
+    } reply{introduction(h), {}};
+    if (h.due == Kind::reply || h.due == Kind::proof) reply.proof = proof_of(h);
     const Head head{.kind = h.due, .tag = uint64_t(h.verdict)};
     const auto send = [&](const void *body, size_t len) {
         return rdm::send(*shared_.wire, *h.channel, head, body, len, nullptr);
@@ -222,7 +253,7 @@ Sent Handshakes::send_due(Handshake &h) {
     switch (h.due) {
     case Kind::hello: return send(&hello, sizeof hello);
     case Kind::reply: return send(&reply, sizeof reply);
-    case Kind::proof: return send(&h.proof, sizeof h.proof);
+    case Kind::proof: return send(&reply.proof, sizeof reply.proof);
     default: return send(nullptr, 0);
     }
 }
@@ -258,7 +289,7 @@ void Handshakes::advance(Handshake *h) {
 void Handshakes::finish(Handshake *h) {
     Connection *connection = h->connection;
     const DeviceId peer = h->peer.id;
-    Route route{std::move(h->channel), process_of(h->peer, own_)};
+    Route route{std::move(h->channel), process_of(h->peer, own_), std::move(h->guard)};
     forget(h);
     owner_.joined(connection, peer, std::move(route));
 }

@@ -49,11 +49,11 @@ struct Handshake {
     Connection *connection = nullptr; // initiator: the connection it is for
     PeerProcess peer;
     tp::Hello own, other;
-    tp::Proof expected{}; // the proof that the peer must send
-    tp::Proof proof{};    // its own proof
+    tp::Guard guard;
     tp::Link<Handshake> link;
 };
-static_assert(sizeof(Handshake) + sizeof(Channel) <= 512,
+// The core's guard adds a little more than 100 bytes.
+static_assert(sizeof(Handshake) + sizeof(Channel) <= 400,
               "state that an unauthenticated peer can make us hold");
 
 class Handshakes {
@@ -64,7 +64,7 @@ class Handshakes {
     ~Handshakes() { clear(); }
     void clear();
 
-    void open(const Address &own) { own_ = own; }
+    void open(const Address &own);
     // Fails, with a text, if there is no memory or no route.
     dtrain_status_t connect(const Address &peer, Connection *connection);
     void forget(Handshake *handshake);
@@ -87,7 +87,10 @@ class Handshakes {
 
     std::unique_ptr<Handshake> make(tp::Role role, const Address &peer);
     void add(std::unique_ptr<Handshake> handshake);
-    bool prove(Handshake &handshake) const;
+    bool offer(Handshake &handshake) const;
+    tp::Proof proof_of(const Handshake &handshake) const;
+    bool is_proven(const Handshake &handshake, const tp::Proof &by_peer) const;
+    static Verdict protect(Handshake &handshake);
     Introduction introduction(const Handshake &handshake) const;
     Sent send_due(Handshake &handshake);
     void advance(Handshake *handshake);
@@ -101,6 +104,7 @@ class Handshakes {
     Shared &shared_;
     Owner &owner_;
     Address own_;
+    tp::Path path_{};
     List strangers_, accepted_, attempts_; // incoming until and after the verdict, outgoing
     uint32_t stranger_count_ = 0, guest_count_ = 0; // guest: accepted, but not expected
     protocol::Refusals refusals_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
 #include "common/operations.h"
+#include "rdm/registrations.h"
 
 namespace dtrain::rdm {
 namespace {
@@ -30,11 +31,16 @@ constexpr dtrain_tp_ops_t make_ops() {
     using Base = tp::Operations<WiredDevice>;
     dtrain_tp_ops_t ops = Base::table();
     ops.mr_reg = [](dtrain_tp_dev_t *dev, const dtrain_mem_params_t *mem, dtrain_tp_mr_t **mr_p) {
-        return Base::from(dev).wire().reg(*mem, mr_p);
+        return Base::from(dev).reg(*mem, mr_p);
     };
-    ops.mr_dereg = [](dtrain_tp_mr_t *mr) { mr->wire->dereg(mr); };
+    ops.mr_dereg = [](dtrain_tp_mr_t *mr) {
+        if (mr->wire)
+            mr->wire->dereg(mr);
+        else
+            delete static_cast<Registered *>(mr);
+    };
     ops.mr_rkey = [](dtrain_tp_mr_t *mr, void *buf, size_t len) {
-        return mr->wire->rkey(mr, buf, len);
+        return mr->wire ? mr->wire->rkey(mr, buf, len) : DTRAIN_OK; // its keys have no bytes
     };
     ops.put = [](dtrain_tp_ep_t *ep, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t remote_addr,
                  const void *rkey, uint64_t imm, uint64_t cookie) {

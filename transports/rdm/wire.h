@@ -77,8 +77,8 @@ class Wire;
 
 } // namespace dtrain::rdm
 
-struct dtrain_tp_mr { // one registration; wires derive their own type
-    dtrain::rdm::Wire *wire = nullptr;
+struct dtrain_tp_mr {                  // one registration; wires derive their own type
+    dtrain::rdm::Wire *wire = nullptr; // nullptr: no wire knows of it
 };
 
 namespace dtrain::rdm {
@@ -101,20 +101,45 @@ struct WireAttr {
     bool within_machine = false;      // no device on another machine can link to address()
     bool closes_quietly = true;       // false: it may crash on packets that arrive while it closes
     bool breaks_off_any_time = false; // break_off() also works on a message that was not withdrawn
-    uint64_t caps = 0;                // some of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
-    uint64_t bulk_limit = 0;          // bytes of one bulk message
-    uint32_t packet_limit = 0;        // bytes of head and payload; at least least_packet
-    uint32_t copy_limit = 0;          // bytes of a packet up to which send() is never Sent::later
-    uint32_t eager_limit = 0;         // bytes of a payload up to which packets beat a bulk message
+    bool by_processors = false; // they move all bytes, not cards that access memory by themselves
+    uint64_t caps = 0;          // some of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
+    uint64_t bulk_limit = 0;    // bytes of one bulk message
+    uint32_t packet_limit = 0;  // bytes of head and payload; at least least_packet
+    uint32_t head_limit = max_head; // bytes of head that send() takes
+    uint32_t copy_limit = 0;        // bytes of a packet up to which send() is never Sent::later
+    uint32_t eager_limit = 0;       // bytes of a payload up to which packets beat a bulk message
     uint32_t rkey_len = 0;
     uint64_t latency_ns = 0, bandwidth_bps = 0; // these four as in dtrain_tp_attr_t
     uint64_t remote_latency_ns = 0, remote_bandwidth_bps = 0;
 };
 
-class Wire {
+// What moves packets and bulk messages on links: a wire, or what protects a connection (sealed.h).
+class Carrier {
   public:
-    virtual ~Wire() = default; // everything must be unlinked before
+    virtual ~Carrier() = default;
 
+    // Sends one packet: head (copied; at most head_limit) and payload (nullptr: none; then never
+    // Sent::later), together at most packet_limit.
+    virtual Sent send(Link *link, const void *head, size_t len, Operation *payload) = 0;
+    // Announces a bulk message of all bytes of bulk->memory, which may be none. Its head keeps its
+    // place in the order of packets. Never returns Sent::now.
+    virtual Sent announce(Link *link, const void *head, size_t len, Operation *bulk) = 0;
+    // Takes back the memory of an announced message at once, if the wire can. True: as if it had
+    // not been announced; the caller tells the receiver's side to drop it or break off. False:
+    // on_sent() is called when the receiver has fetched or dropped it.
+    virtual bool withdraw(Operation *bulk) = 0;
+    // Ends a fetch() whose message was withdrawn: progress() then calls on_fetched() with ok =
+    // false. Called at most once per fetch().
+    virtual void break_off(Operation *place) = 0;
+    // Gets the beginning of the bulk message: as many bytes as place->memory has, at most as many
+    // as were announced. This ends the bulk message.
+    virtual void fetch(Link *link, Remote *remote, Operation *place) = 0;
+    // `link` is nullptr if its sender is a stranger or gone.
+    virtual void drop(Link *link, Remote *remote) = 0;
+};
+
+class Wire : public Carrier { // everything must be unlinked before its end
+  public:
     // Opens `device`, a name from the list. On failure it sets the text (Host::fail()).
     virtual dtrain_status_t open(const char *device) = 0;
     virtual const WireAttr &attr() const = 0;
@@ -139,25 +164,6 @@ class Wire {
     // Completes everything in progress on the link, ok or not, before it returns; afterwards the
     // peer cannot write to its memory.
     virtual void unlink(Link *link) = 0;
-
-    // Sends one packet: head (copied) and payload (nullptr: none; then never Sent::later), together
-    // at most packet_limit.
-    virtual Sent send(Link *link, const void *head, size_t len, Operation *payload) = 0;
-    // Announces a bulk message of all bytes of bulk->memory, which may be none. Its head keeps its
-    // place in the order of packets. Never returns Sent::now.
-    virtual Sent announce(Link *link, const void *head, size_t len, Operation *bulk) = 0;
-    // Takes back the memory of an announced message at once, if the wire can. True: as if it had
-    // not been announced; the caller tells the receiver's side to drop it or break off. False:
-    // on_sent() is called when the receiver has fetched or dropped it.
-    virtual bool withdraw(Operation *bulk) = 0;
-    // Ends a fetch() whose message was withdrawn: progress() then calls on_fetched() with ok =
-    // false. Called at most once per fetch().
-    virtual void break_off(Operation *place) = 0;
-    // Gets the beginning of the bulk message: as many bytes as place->memory has, at most as many
-    // as were announced. This ends the bulk message.
-    virtual void fetch(Link *link, Remote *remote, Operation *place) = 0;
-    // `link` is nullptr if its sender is a stranger or gone.
-    virtual void drop(Link *link, Remote *remote) = 0;
 
     // Remote memory, if attr().caps has it; as in dtrain_transport.h. Operations complete with
     // on_sent() and on_fetched().

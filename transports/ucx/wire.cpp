@@ -1,6 +1,7 @@
 // The wire over UCX: its device.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/wire.h"
+#include "rdm/protection.h"
 
 #include "ucx/ids.h"
 
@@ -26,7 +27,9 @@ dtrain_status_t Wire::open_context(Settings &settings) {
     if (result != DTRAIN_OK) return result;
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    // If protection is demanded, nobody may read or write by address.
+    if (!rdm::protects_all(host_)) params.features |= UCP_FEATURE_RMA;
     ucp_context_h context;
     const ucs_status_t status = ucp_init(&params, settings.config.get(), &context);
     if (status != UCS_OK)
@@ -89,13 +92,16 @@ dtrain_status_t Wire::open(const char *) {
                   "intended)");
     // Data that fit in one piece of the network need not be assembled.
     const bool in_shared_memory = copying_ && networks.shared_memory;
+    shares_memory_ = networks.shared_memory;
     attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
                                     networks.only_tcp  ? most_tcp_packet
                                     : in_shared_memory ? most_shared_packet
                                                        : most_packet);
+    attr_.head_limit = attr_.packet_limit;
     attr_.copy_limit = uint32_t(Request::room);
     attr_.eager_limit = in_shared_memory ? most_shared_eager : attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
+    attr_.by_processors = copying_;
     attr_.breaks_off_any_time = copying_; // UCX itself holds no memory of the caller
     // Data of a get over shared memory may be written after its link was given up.
     attr_.caps = DTRAIN_TP_CAP_PUT;
@@ -146,8 +152,10 @@ size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     return address_len_;
 }
 
-// Events between the last check and arming would wake nobody (at least verbs on soft-RoCE).
+// Events between the last check and arming would wake nobody (at least verbs on soft-RoCE), nor
+// does it when there is room again in the queue of a peer in shared memory.
 bool Wire::arm() {
+    if (shares_memory_ && !quiet()) return false;
     if (!done_.empty() || broken_links_ || ucp_worker_arm(worker_.get()) != UCS_OK) return false;
     return !ucp_worker_progress(worker_.get()) && done_.empty() && !broken_links_;
 }

@@ -119,9 +119,10 @@ class Wire final : public rdm::Wire {
     bool broken_links_ = false;              // some links are broken and not reported yet
     rdm::Registrations registered_;          // by the caller; UCX registers the rest
     uint32_t unused_ways_ = 0;
-    bool sweep_ = false;   // some unused ways may have to be closed
-    bool copying_ = false; // no network accesses processes' memory by itself
-    bool stuck_ = false;   // UCX did not return memory: it is not called any more
+    bool sweep_ = false;         // some unused ways may have to be closed
+    bool copying_ = false;       // no network accesses processes' memory by itself
+    bool shares_memory_ = false; // with peers, perhaps
+    bool stuck_ = false;         // UCX did not return memory: it is not called any more
 };
 
 } // namespace dtrain::ucx

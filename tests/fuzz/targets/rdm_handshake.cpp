@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two devices connect to each other by wires on which packets are changed, repeated and dropped;
-// strangers introduce themselves, with the secret or without. Input: the secrets, then steps.
+// strangers introduce themselves, with the secret or without. Those with one of the secrets protect
+// what they send, so nothing of it may be received that was changed. Input: the secrets, then
+// steps.
 #include "tests/fuzz/rdm_wire.h"
 
 using namespace dtrain;
@@ -32,8 +34,17 @@ enum class Step : uint8_t {
 
 fuzz::HostServices &services(uint8_t which) {
     static fuzz::HostServices *all[] = {new fuzz::HostServices, new fuzz::HostServices("\1"),
-                                        new fuzz::HostServices("\2")};
+                                        new fuzz::HostServices("\2", protection::Level::integrity)};
     return *all[which % 3];
+}
+
+const Bytes &message() {
+    static const Bytes bytes = [] {
+        Bytes made(25'600);
+        for (size_t i = 0; i < made.size(); i++) made[i] = uint8_t(i * 7 + i / 256);
+        return made;
+    }();
+    return bytes;
 }
 
 struct Side {
@@ -69,7 +80,19 @@ struct Side {
                 connected = true;
             }
             if (done[i].kind == DTRAIN_TP_PEER_LOST) connected = false;
+            if (done[i].kind == DTRAIN_TP_RECV && done[i].status == DTRAIN_OK &&
+                &all == &services(2))
+                FUZZ_REQUIRE(!memcmp(got.data(), message().data(), done[i].bytes));
         }
+    }
+    void send(uint8_t hundreds) {
+        const dtrain_tp_iov_t iov{const_cast<uint8_t *>(message().data()), hundreds * 100u,
+                                  nullptr};
+        if (endpoint) (void)device.send(endpoint, 1, &iov, 1, 2);
+    }
+    void receive() {
+        const dtrain_tp_iov_t iov{got.data(), got.size(), nullptr};
+        (void)device.recv(1, ~uint64_t{0}, &iov, 1, 3);
     }
     FuzzWire::Packet next() {
         if (wire->packets.empty()) return {};
@@ -79,6 +102,7 @@ struct Side {
     }
 
     fuzz::HostServices &all;
+    Bytes got = Bytes(message().size());
     Device device;
     FuzzWire *wire = nullptr;
     Endpoint *endpoint = nullptr;
@@ -146,7 +170,7 @@ void act(Side sides[2], fuzz::Input &in) {
         Head head;
         if (from.wire->genuine.size() < Head::wire_length) return;
         head.decode(from.wire->genuine.data());
-        head.kind = Kind(in.byte() % 14);
+        head.kind = Kind(in.byte() % 15);
         head.sequence += in.byte() % 4;
         head.tag = in.byte();
         Bytes bytes(Head::wire_length);
@@ -157,12 +181,7 @@ void act(Side sides[2], fuzz::Input &in) {
     }
     case Step::connect: return from.connect(to, in.byte());
     case Step::disconnect: return from.disconnect();
-    case Step::send: {
-        static uint8_t memory[16];
-        const dtrain_tp_iov_t iov{memory, sizeof memory, nullptr};
-        if (from.endpoint) (void)from.device.send(from.endpoint, 1, &iov, 1, 2);
-        return;
-    }
+    case Step::send: to.receive(); return from.send(in.byte());
     case Step::breaks: from.wire->broken = "the network says so"; return;
     case Step::busy: from.wire->busy = !from.wire->busy; return;
     default: {
@@ -206,12 +225,13 @@ std::vector<Bytes> fuzz::seeds() {
             for (const uint8_t side : {uint8_t{0}, other}) step(made, side, Step::pass).byte(15);
     };
     std::vector<Bytes> out;
-    for (const uint8_t secrets : {0, 4, 7, 1, 3, 200}) { // alike, others, one sided, of other kinds
+    for (const uint8_t secrets :
+         {0, 4, 8, 7, 1, 3, 200}) { // alike, others, one sided, of other kinds
         Made made;
         made.byte(secrets).byte(0);
         step(made, 0, Step::connect).byte(0);
         both(made, 3);
-        step(made, 0, Step::send);
+        step(made, 0, Step::send).byte(1);
         both(made, 1);
         step(made, 0, Step::disconnect);
         step(made, other, Step::time).byte(200);
@@ -246,6 +266,24 @@ std::vector<Bytes> fuzz::seeds() {
             both(made, 2);
             out.push_back(made);
         }
+    constexpr uint8_t in_records = 8;
+    for (const uint8_t hundreds : {1, 50, 200}) // in a packet, in several, announced
+        for (const uint8_t passed : {0, 1, 2, 4})
+            for (const Step what :
+                 {Step::pass, Step::change, Step::repeat, Step::drop, Step::forge}) {
+                Made made;
+                made.byte(in_records).byte(4);
+                step(made, 0, Step::send).byte(hundreds);
+                for (uint8_t i = 0; i < passed; i++)
+                    step(made, i % 2 ? other : uint8_t{0}, Step::pass).byte(1);
+                step(made, passed % 2 ? other : uint8_t{0}, what);
+                if (what == Step::pass) made.byte(1);
+                if (what == Step::change) made.put(uint16_t(70)).byte(0).byte(1).byte(0);
+                if (what == Step::forge)
+                    made.byte(uint8_t(Kind::record)).byte(0).byte(1).byte(60).all(Bytes(60, 1));
+                both(made, 4);
+                out.push_back(made);
+            }
     Made strangers;
     strangers.byte(4).byte(7);
     for (const uint8_t what : {0, 1, 2, 250})

@@ -109,7 +109,7 @@ void act(Rig &rig, fuzz::Input &in) {
     case Step::forge: {
         Head head;
         if (rig.wire->genuine.size() >= Head::wire_length) head.decode(rig.wire->genuine.data());
-        head.kind = Kind(in.byte() % 14);
+        head.kind = Kind(in.byte() % 15);
         head.credit = in.take<uint16_t>();
         head.sequence += in.byte() % 4;
         head.id = in.byte();

@@ -34,7 +34,7 @@ dtrain_status_t Wire::open(const char *) {
     attr_.closes_quietly = (variant & 4) != 0;
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 30;
-    attr_.packet_limit = rdm::least_packet << (variant >> 3 & 1);
+    attr_.packet_limit = attr_.head_limit = rdm::least_packet << (variant >> 3 & 1);
     attr_.copy_limit = (variant & 16) != 0 ? 256 : attr_.packet_limit;
     attr_.eager_limit = 1 << 10 << (variant >> 5 & 3);
     attr_.rkey_len = sizeof(Place);
