@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/device.h"
 
+#include <ctime>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -19,7 +20,8 @@ constexpr int64_t withdrawal_tick_ns = 5'000'000; // while withdrawn memory has 
 constexpr int64_t handshake_tick_ns = 50'000'000; // while a handshake is in progress
 constexpr int64_t idle_tick_ns = 2'000'000'000;   // to find peers that are gone
 constexpr int drain_ms = 200;
-constexpr int last_rounds = 100; // to receive what a process that has ended sent before
+constexpr timespec drain_nap = {0, 20'000}; // who has to answer may need this core
+constexpr int last_rounds = 100;            // to receive what a process that has ended sent before
 
 } // namespace
 
@@ -180,14 +182,18 @@ void Device::drain() {
         while (c && c->is_flushed()) c = connections_.next(c);
         return !c;
     };
-    while (!is_flushed() && host().now_ns() < end) wire_->progress();
+    const auto progress_until = [&](const auto &is_done) {
+        for (; !is_done() && host().now_ns() < end; nanosleep(&drain_nap, nullptr))
+            wire_->progress();
+    };
+    progress_until(is_flushed);
     for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
     const auto is_over = [this] {
         Connection *c = wire_->attr().closes_quietly ? nullptr : connections_.front();
         while (c && !c->may_hear()) c = connections_.next(c);
         return !c && wire_->quiet();
     };
-    while (!is_over() && host().now_ns() < end) wire_->progress();
+    progress_until(is_over);
 }
 
 } // namespace dtrain::rdm
