@@ -150,7 +150,7 @@ class Coordinator {
     CallLog call_log_;
     GroupVotes votes_;
     Newcomers newcomers_;
-    int64_t beat_at_ = INT64_MIN; // to those who join or wait to come in
+    int64_t beat_at_ = started_; // to those who join or wait to come in
     ReformVotes reforms_;
     bool door_awaits_ = false; // to be opened if the next generation has not formed
     uint64_t uids_made_ = 0;
