@@ -3,8 +3,8 @@
 #pragma once
 #include "tests/fuzz/host_services.h"
 
-#include "rdm/device.h"
 #include "rdm/frame.h"
+#include "tests/transport/wire_without_cards.h"
 
 #include <deque>
 #include <utility>
@@ -15,7 +15,7 @@ using namespace dtrain::rdm;
 
 inline constexpr size_t most_packets = 64; // that wait on a wire
 
-class FuzzWire final : public Wire {
+class FuzzWire final : public dtrain::test::WireWithoutCards {
   public:
     explicit FuzzWire(Protocol *protocol) : protocol_(*protocol) {
         attr_.packet_limit = attr_.head_limit = least_packet;
@@ -40,11 +40,6 @@ class FuzzWire final : public Wire {
     const char *broken = nullptr; // what progress() reports of the newest link
     Bytes genuine;                // the last head that was sent
 
-    dtrain_status_t open(const char *) override { return DTRAIN_OK; }
-    const WireAttr &attr() const override { return attr_; }
-    size_t address(uint8_t *) override { return 0; }
-    std::string route(const uint8_t *, size_t) override { return ""; }
-    int event_fd() const override { return -1; }
     bool arm() override { return arriving.empty(); }
     WireAttr &settings() { return attr_; }
     bool progress() override {
@@ -111,20 +106,9 @@ class FuzzWire final : public Wire {
     }
     void fetch(Link *, Remote *, Operation *place) override { fetches.push_back({place}); }
     void drop(Link *, Remote *) override {}
-    dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    void dereg(dtrain_tp_mr_t *) override {}
-    dtrain_status_t rkey(dtrain_tp_mr_t *, void *, size_t) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    RegistrationCounts registrations() const override { return {}; }
-    Sent put(Link *, Operation *, uint64_t, const void *) override { return Sent::broken; }
-    Sent get(Link *, Operation *, uint64_t, const void *) override { return Sent::broken; }
 
   private:
     Protocol &protocol_;
-    WireAttr attr_;
     std::deque<Link> links_;
     Remote remote_;
     std::vector<Operation *> sent_, bulks_;

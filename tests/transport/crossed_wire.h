@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "check.h"
-#include "rdm/device.h"
+#include "wire_without_cards.h"
 
 #include <algorithm>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace dtrain::test {
 
-class CrossedWire final : public rdm::Wire {
+class CrossedWire final : public WireWithoutCards {
   public:
     struct Packet {
         std::vector<uint8_t> bytes;
@@ -28,18 +28,12 @@ class CrossedWire final : public rdm::Wire {
     std::function<void(Packet)> relay; // gets what is sent
     CrossedWire *other = nullptr;
     std::deque<Packet> arriving;
-    rdm::WireAttr &attributes() { return attr_; }
     // Nothing passes any more: the other one is about to go.
     void part() {
         relay = [](const Packet &) {};
         other = nullptr;
     }
 
-    dtrain_status_t open(const char *) override { return DTRAIN_OK; }
-    const rdm::WireAttr &attr() const override { return attr_; }
-    size_t address(uint8_t *) override { return 0; }
-    std::string route(const uint8_t *, size_t) override { return ""; }
-    int event_fd() const override { return -1; }
     bool arm() override { return arriving.empty(); }
     bool progress() override {
         for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, true);
@@ -96,14 +90,6 @@ class CrossedWire final : public rdm::Wire {
         if (other && std::erase(other->bulks_, bulk) > 0) other->over_.push_back(bulk);
         delete static_cast<Announced *>(remote);
     }
-    dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    void dereg(dtrain_tp_mr_t *) override {}
-    dtrain_status_t rkey(dtrain_tp_mr_t *, void *, size_t) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    rdm::RegistrationCounts registrations() const override { return {}; }
     rdm::Sent put(rdm::Link *, rdm::Operation *, uint64_t, const void *) override {
         return rdm::Sent::now;
     }
@@ -130,7 +116,6 @@ class CrossedWire final : public rdm::Wire {
     }
 
     rdm::Protocol &protocol_;
-    rdm::WireAttr attr_;
     std::deque<rdm::Link> links_;
     std::vector<rdm::Operation *> bulks_, over_; // announced; fetched or dropped
     std::vector<Fetch> fetches_;

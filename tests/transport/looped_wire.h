@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "check.h"
-#include "rdm/device.h"
+#include "wire_without_cards.h"
 
 #include <algorithm>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace dtrain::test {
 
-class LoopedWire final : public rdm::Wire {
+class LoopedWire final : public WireWithoutCards {
   public:
     explicit LoopedWire(rdm::Protocol *protocol) : protocol_(*protocol) {
         attr_.packet_limit = rdm::least_packet;
@@ -29,16 +29,10 @@ class LoopedWire final : public rdm::Wire {
     ~LoopedWire() override {
         if (unheard) *unheard = uint32_t(packets_.size());
     }
-    rdm::WireAttr &attributes() { return attr_; }
     void break_link(dtrain_status_t status) {
         protocol_.on_broken(&link_, {.why = "broken by the test", .status = status});
     }
 
-    dtrain_status_t open(const char *) override { return DTRAIN_OK; }
-    const rdm::WireAttr &attr() const override { return attr_; }
-    size_t address(uint8_t *) override { return 0; }
-    std::string route(const uint8_t *, size_t) override { return ""; }
-    int event_fd() const override { return -1; }
     bool arm() override { return packets_.empty(); }
     bool progress() override {
         if (late) return late--, true;
@@ -90,20 +84,6 @@ class LoopedWire final : public rdm::Wire {
     }
     void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {} // takes forever
     void drop(rdm::Link *, rdm::Remote *) override {}
-    dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    void dereg(dtrain_tp_mr_t *) override {}
-    dtrain_status_t rkey(dtrain_tp_mr_t *, void *, size_t) override {
-        return DTRAIN_ERR_UNSUPPORTED;
-    }
-    rdm::RegistrationCounts registrations() const override { return {}; }
-    rdm::Sent put(rdm::Link *, rdm::Operation *, uint64_t, const void *) override {
-        return rdm::Sent::broken;
-    }
-    rdm::Sent get(rdm::Link *, rdm::Operation *, uint64_t, const void *) override {
-        return rdm::Sent::broken;
-    }
 
   private:
     struct Packet {
@@ -112,7 +92,6 @@ class LoopedWire final : public rdm::Wire {
         bool announces = false;
     };
     rdm::Protocol &protocol_;
-    rdm::WireAttr attr_;
     rdm::Link link_;
     rdm::Remote remote_;
     std::vector<rdm::Operation *> broken_off_; // told in progress()

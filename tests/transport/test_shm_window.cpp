@@ -229,14 +229,15 @@ void a_folder_that_is_missing_is_named(void **) {
 
 // Memory that can still shrink would be a way to make the other side crash.
 void unsealed_memory_is_refused(void **) {
+    if (access("/dev/shm", W_OK) != 0) { // first, as skip() runs no destructors
+        print_message("not run: no /dev/shm here\n");
+        skip();
+    }
     Node creator("", {{"shm.directory", "/dev/shm"}}), other;
     dtrain_tp_ep_t *ep = other.start_connect(creator.address(), 1);
     Handle handle;
     dtrain_tp_win_t *win, *attached;
-    if (ops().window_create(creator.dev, 4096, 2, 0, &handle, &win) != DTRAIN_OK) {
-        print_message("not run: no /dev/shm here\n");
-        skip();
-    }
+    assert_int_equal(ops().window_create(creator.dev, 4096, 2, 0, &handle, &win), DTRAIN_OK);
     dtrain_status_t status = DTRAIN_ERR_BUSY;
     assert_true(drive({&creator, &other}, [&] {
         status = ops().window_attach(other.dev, ep, &handle, 4096, 2, 1, &attached);

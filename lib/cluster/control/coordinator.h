@@ -102,6 +102,7 @@ class Coordinator {
         bool held;    // not lost yet
         std::string why;
     };
+    void beat(Actions &actions); // to all members
     void watch(int64_t now, Actions &actions);
     void doubt(const Doubt &doubt, Actions &actions);
     void take_back_doubt(int32_t member, int64_t now);

@@ -125,9 +125,7 @@ bool Coordinator::is_awaited() const { return phase_ == Phase::joining || newcom
 void Coordinator::beat_for_waiting(int64_t now, Actions &actions) {
     if (!is_awaited() || now < beat_at_) return;
     beat_at_ = now + pace_.interval;
-    if (phase_ == Phase::joining)
-        for (const auto &[member, link] : seats_)
-            if (link != local_link) actions.emplace_back(Send{link, wire::Heartbeat{state_.epoch}});
+    if (phase_ == Phase::joining) beat(actions);
     for (const Newcomer &one : newcomers_.all())
         actions.emplace_back(Send{one.link, wire::Heartbeat{state_.epoch}});
 }

@@ -6,11 +6,14 @@
 
 namespace dtrain::cluster {
 
+void Coordinator::beat(Actions &actions) {
+    for (const auto &[member, link] : seats_)
+        if (link != local_link) actions.emplace_back(Send{link, wire::Heartbeat{state_.epoch}});
+}
+
 void Coordinator::watch(int64_t now, Actions &actions) {
     Watch::Due due = watch_.check(now);
-    if (due.beat)
-        for (const auto &[member, link] : seats_)
-            if (link != local_link) actions.emplace_back(Send{link, wire::Heartbeat{state_.epoch}});
+    if (due.beat) beat(actions);
     for (Watch::Silent silent : due.silent)
         doubt({silent.member, now, false, true, pace_.silence(silent.ns)}, actions);
     judge(now, actions);
