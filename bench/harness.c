@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
+#include "line.h"
 #include "system_calls.h"
 #include "usage.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 static const double time_box = 0.25;       /* seconds per size */
 static const double sample_least = 0.0005; /* seconds of a sample below barrier_from */
@@ -28,6 +31,7 @@ typedef struct run {
     float *send, *recv;
     size_t count;
     int operations; /* so far; changes what the buffer holds */
+    lines_t *lines; /* of ranks 0 and 1; NULL: not every rank has a core of its own */
 } run_t;
 
 static double now(void) {
@@ -206,6 +210,27 @@ static void measure(run_t *run, float *slowest, int samples, int repeats) {
     free(all);
 }
 
+/* In a file of directory PEER_STORE, if that is set. */
+static lines_t *map_lines(const contender_t *contender) {
+    const char *store = getenv("PEER_STORE");
+    char path[512];
+    cpu_set_t ours;
+    if (store == NULL || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
+        CPU_COUNT(&ours) < contender->size || contender->size < 2 || contender->rank > 1)
+        return NULL;
+    snprintf(path, sizeof path, "%s/lines", store);
+    const int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, sizeof(lines_t)) != 0) return NULL;
+    void *at = mmap(NULL, sizeof(lines_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return at == MAP_FAILED ? NULL : (lines_t *)at;
+}
+
+/* How far rank 1's core is from that of rank 0, which gets it in ns; 0: unknown. */
+static double distance(const run_t *run) {
+    return run->lines == NULL ? 0 : line_ns(run->lines, run->contender->rank == 0);
+}
+
 static void measure_size(run_t *run) {
     const contender_t *c = run->contender;
     static float slowest[MOST_SAMPLES];
@@ -213,6 +238,7 @@ static void measure_size(run_t *run) {
     if (c->prepare != NULL) c->prepare(c->self, run->kind, run->send, run->recv, run->count);
     verify(run);
     plan(run, &samples, &repeats);
+    const double distance_before = distance(run);
     const usage_t before = usage_now();
     const double begin = now();
     const long calls_before = system_calls_now();
@@ -220,18 +246,19 @@ static void measure_size(run_t *run) {
     const long calls = system_calls_now() - calls_before;
     const double wall = now() - begin;
     const usage_t after = usage_now();
+    const double distance_after = distance(run);
     const double ranks = total(run, (float)(after.own - before.own));
     const float calls_of_all = total(run, (float)calls);
     if (c->rank != 0) return;
     const double others = (after.machine - before.machine - ranks) / wall;
     printf("{\"contender\": \"%s\", \"kind\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, "
            "\"bytes\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, \"n\": %d, "
-           "\"repeats\": %d, "
+           "\"repeats\": %d, \"line_ns\": [%.0f, %.0f], "
            "\"cpu\": %.3f, \"foreign\": %.3f, \"peak_kib\": %ld, \"system_calls\": %.2f}\n",
            c->name, kind_names[run->kind], run->transport, c->size, run->count * sizeof(float),
            1e6 * (double)slowest[samples / 2], 1e6 * (double)slowest[0],
-           1e6 * (double)slowest[samples - 1], samples, repeats, ranks / c->size / wall,
-           others > 0 ? others : 0, after.peak_kib,
+           1e6 * (double)slowest[samples - 1], samples, repeats, distance_before, distance_after,
+           ranks / c->size / wall, others > 0 ? others : 0, after.peak_kib,
            calls_before < 0 ? -1 : (double)calls_of_all / c->size / samples / repeats);
     fflush(stdout);
 }
@@ -283,6 +310,7 @@ int harness_run(const contender_t *contender, int argc, char **argv) {
         return fprintf(stderr, "usage: PROGRAM KIND TRANSPORT BYTES...\n"), EXIT_FAILURE;
     run.transport = argv[2];
     report_start(&run);
+    run.lines = map_lines(contender);
     pin(contender->rank);
     system_calls_begin();
     for (int i = 3; i < argc; i++) {

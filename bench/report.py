@@ -49,10 +49,11 @@ def print_table(title, columns, rows):
         print("  ".join(str(text).rjust(width) for text, width in zip(row, widths)))
 
 
-def table(options, records, case):
+def table(options, records, case, state=None):
     """One row per size and terms: every contender, and how much slower the best peer is."""
     kind, transport, ranks = case
-    chosen = [r for r in records if (r["kind"], r["transport"], r["ranks"]) == case]
+    chosen = [r for r in records if (r["kind"], r["transport"], r["ranks"]) == case
+              and state in (None, r["state"])]
     names = [n for n in options.names if any(r["contender"] == n for r in chosen)]
     own = [n for n in names if n in OWN]
     rows = []
@@ -63,7 +64,8 @@ def table(options, records, case):
             if any(by_name.values()):
                 rows.append([terms, size_name(size)] + [cell(rs) for rs in by_name.values()] +
                             [ratio(by_name, name, of) for name in own for of in (median, least)])
-    print_table(f"{kind}, {transport}, {ranks} ranks on {CORES} cores: median us of the slowest rank",
+    where = f", cores {state}" if state else ""
+    print_table(f"{kind}, {transport}, {ranks} ranks on {CORES} cores{where}: median us of the slowest rank",
                 ["terms", "size"] + names +
                 [title for name in own for title in (f"best/{name}", "of the least")], rows)
 

@@ -130,10 +130,12 @@ constexpr OptionSpec all_options[] = {
     {"shm.copy", "auto", choice, 0, 0, "auto|kernel|ring",
      "how messages of 48 KiB and more and large collectives are copied within a host; kernel: "
      "once, directly between processes, where the kernel allows it; ring: through shared "
-     "memory; auto: for each kind and size what is faster, by how far the ranks' cores are "
-     "apart"},
+     "memory; auto: for each kind and size what is faster"},
     {"shm.directory", "", text, 0, 0, nullptr,
      "tmpfs folder for shared memory; empty: anonymous memory, which needs no folder"},
+    {"shm.distance", "auto", choice, 0, 0, "auto|near|far",
+     "how far apart the cores of a host's processes are taken to be: between near ones shared "
+     "memory is written through the caches, between far ones past them; auto: as measured"},
     {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,
      "an operation that makes no progress for this long is compared with the other ranks' "
      "calls"},

@@ -3,12 +3,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/shared_copy.h"
 #include "device/cpu.h"
 #include "device/kernels.h"
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 namespace dtrain::device {
 
@@ -32,8 +29,7 @@ constexpr uint64_t stream_min = 256 << 10; // below, the destination is worth ca
 constexpr uint64_t line = 64;
 
 // Copies up to the destination's next cache line; returns the number of bytes copied. `rep movsb`
-// to the middle of a line is many times slower on some processors, and streaming stores need whole
-// lines.
+// to the middle of a line is many times slower on some processors.
 uint64_t copy_to_line(void *dst, const void *src) {
     const uint64_t head = -reinterpret_cast<uintptr_t>(dst) % line;
     std::memcpy(dst, src, head);
@@ -58,20 +54,7 @@ void copy(void *dst, const void *src, uint64_t bytes) {
 
 void copy_stream(void *dst, const void *src, uint64_t bytes) {
     if (bytes < stream_min) return copy(dst, src, bytes);
-    const uint64_t head = copy_to_line(dst, src);
-    auto *to = reinterpret_cast<__m128i *>(static_cast<char *>(dst) + head);
-    auto *from = reinterpret_cast<const __m128i *>(static_cast<const char *>(src) + head);
-    const uint64_t lines = (bytes - head) / line;
-    for (uint64_t i = 0; i < lines; i++, to += 4, from += 4) {
-        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
-        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, d);
-    }
-    _mm_sfence(); // orders the streaming stores before the store that tells a peer they are done
-    std::memcpy(to, from, bytes - head - lines * line);
+    tp::copy_stream(dst, src, bytes);
 }
 
 #else

@@ -32,10 +32,9 @@ struct Ways {
     }
 };
 
-constexpr Kind by_distance[] = {Kind::allgather, Kind::alltoall,  Kind::broadcast,
-                                Kind::scatter,   Kind::allreduce, Kind::reduce_scatter};
+constexpr Kind copied[] = {Kind::allgather, Kind::alltoall, Kind::broadcast, Kind::scatter};
 using Kinds = std::span<const Kind>;
-const Kinds all_kinds(by_distance), wherever_cores_are(by_distance, 2);
+const Kinds all_kinds(copied), if_faster(copied, 2);
 
 // Of i64 or f64, so large that the kernel shall copy; ragged ones have a rank that gives nothing.
 Case generate(uint64_t of, int size, Kinds kinds) {
@@ -46,7 +45,7 @@ Case generate(uint64_t of, int size, Kinds kinds) {
     c.kind = kinds[random() % kinds.size()];
     c.root = int(random() % uint64_t(size));
     c.dtype = random() % 2 ? DTRAIN_F64 : DTRAIN_I64;
-    const bool whole = c.kind == Kind::broadcast || c.kind == Kind::allreduce;
+    const bool whole = c.kind == Kind::broadcast;
     c.ragged = c.kind != Kind::alltoall && !whole && random() % 2;
     c.in_place = c.kind != Kind::alltoall && random() % 2;
     const uint64_t least = // of bytes in a piece
@@ -54,7 +53,7 @@ Case generate(uint64_t of, int size, Kinds kinds) {
         : c.kind == Kind::allgather || whole ? uint64_t(size) * (256 << 10)
                                              : 256 << 10;
     c.count = least / 8 + random() % 1000;
-    c.gap = c.ragged && c.kind != Kind::reduce_scatter ? random() % 3 : 0;
+    c.gap = c.ragged ? random() % 3 : 0;
     const auto without = int(random() % uint64_t(size));
     uint64_t next = 0;
     for (int r = 0; r < size; r++) {
@@ -107,13 +106,11 @@ void results(void **) {
     for (int size : {2, 3, 5}) { // and more ranks than cores
         Ways ways;
         calls(
-            size, wherever_cores_are, ways, [](int) { return ranks::Options{}; }, false);
-        assert_true(ways.by_kernel > 0);
-        assert_int_equal(ways.by_pipeline, 0);
+            size, if_faster, ways, [](int) { return ranks::Options{}; }, false);
+        assert_true(ways.by_kernel > 0); // far cores share the ring for all-gathers of this size
     }
 }
 
-// The other kinds, which are copied so only if the cores are far apart.
 void results_of_all_kinds(void **) {
     skip_without_kernel_copies();
     for (int size : {2, 3, 5}) {
@@ -127,16 +124,6 @@ void results_of_all_kinds(void **) {
         assert_true(ways.by_kernel > 0);
         assert_int_equal(ways.by_pipeline, 0);
     }
-}
-
-// The first call of those whose way depends on the distance of the cores measures it; whatever it
-// is, results are right.
-void results_by_distance(void **) {
-    skip_without_kernel_copies();
-    Ways ways;
-    calls(
-        2, all_kinds.subspan(2), ways, [](int) { return ranks::Options{}; }, false);
-    assert_true(ways.by_kernel + ways.by_pipeline > 0);
 }
 
 // Whether a rank's own buffers are memory that it shares makes no difference to the others.
@@ -194,7 +181,6 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(results),
         cmocka_unit_test(results_of_all_kinds),
-        cmocka_unit_test(results_by_distance),
         cmocka_unit_test(some_buffers_are_shared),
         cmocka_unit_test(one_is_out_of_reach),
         cmocka_unit_test(an_address_without_memory),

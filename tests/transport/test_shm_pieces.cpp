@@ -1,4 +1,5 @@
-// The shared-memory transport where the kernel copies nothing from process to process.
+// The shared-memory transport where the kernel copies nothing from process to process, and the ring
+// is written past the caches.
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance.h"
 
@@ -8,5 +9,6 @@ int main() {
     using namespace dtrain::test;
     subject.plugin = &dtrain_tp_plugin_shm;
     subject.options["shm.copy"] = "ring";
+    subject.options["shm.distance"] = "far";
     return run_conformance();
 }

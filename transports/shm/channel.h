@@ -38,8 +38,10 @@ inline constexpr uint32_t max_offers = 4096;    // messages that are accepted an
 // Matcher::message_cost for each message.
 inline constexpr uint64_t credit = 256 << 10;
 
-// Bytes; for less, its round trips and system calls cost more.
-inline constexpr uint64_t least_direct = 48 << 10;
+// Bytes; for less, its round trips and system calls cost more. Far: the cores of both processes are
+// far apart (common/shared_copy.h).
+inline constexpr uint64_t least_direct = 48 << 10, least_direct_far = 2 << 20;
+inline constexpr uint32_t direct_between_rings = 64; // messages
 
 enum class FrameKind : uint16_t { eager = 1, offer, piece, copied, not_copied, withdrawn };
 

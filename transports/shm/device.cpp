@@ -23,6 +23,9 @@ Status Device::open() {
     char copy[16];
     shared_.copies_directly =
         !host.option("shm.copy", copy, sizeof copy) || std::strcmp(copy, "ring") != 0;
+    char distance[16];
+    if (host.option("shm.distance", distance, sizeof distance))
+        shared_.distance = tp::distance_named(distance);
     Status status = make_address(host, shared_.own);
     if (status == DTRAIN_OK) status = shared_.poller.open(host);
     if (status == DTRAIN_OK) status = listen_as(host, shared_.own.name, listener_);

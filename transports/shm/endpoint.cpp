@@ -109,7 +109,7 @@ Status Endpoint::on_ready(const Ready &ready) {
     state_ = State::up;
     shared_.greetings--;
     if (ready.in_reach != 1) peer_process_ = {};
-    sender_.open(std::move(segment_), transcript_.acceptor.name, peer_process_);
+    sender_.open(std::move(segment_), transcript_.acceptor.name, peer_process_, shared_.distance);
     shared_.done.push({cookie_, 0, 0, 0, DTRAIN_OK, DTRAIN_TP_CONNECT, 0});
     advance();
     return DTRAIN_OK;

@@ -40,7 +40,7 @@ void RingWriter::write(const void *data, uint64_t bytes) {
     for (auto *from = static_cast<const std::byte *>(data); bytes > 0;) {
         uint64_t len = bytes;
         std::byte *to = free_bytes(&len);
-        std::memcpy(to, from, len);
+        copies_.copy(to, from, len);
         advance(len);
         from += len;
         bytes -= len;

@@ -7,6 +7,8 @@
 // counter out of bounds means that the peer's process is broken or hostile, and makes intact()
 // false.
 #pragma once
+#include "common/shared_copy.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -55,7 +57,10 @@ class RingEnd {
 
 class RingWriter : public RingEnd {
   public:
-    using RingEnd::RingEnd;
+    RingWriter() = default;
+    RingWriter(RingCounters *counters, std::byte *bytes, uint64_t capacity,
+               tp::Distance distance = tp::Distance::measured)
+        : RingEnd(counters, bytes, capacity), copies_(distance) {}
 
     // True if `bytes` more fit; reads the reader's counter only if they do not seem to.
     bool has_room(uint64_t bytes) {
@@ -69,6 +74,7 @@ class RingWriter : public RingEnd {
     std::byte *free_bytes(uint64_t *len) const { return at(head_, len); }
     void advance(uint64_t bytes) { head_ += bytes; }
     void write(const void *data, uint64_t bytes); // free_bytes() and advance(); there must be room
+    bool reader_is_far() const { return copies_.is_far(); }
     // As write(), within one ring_unit.
     template <class T> void write_unit(const T &unit) {
         static_assert(sizeof unit == ring_unit);
@@ -82,7 +88,8 @@ class RingWriter : public RingEnd {
         const uint64_t bytes = head_ - published_;
         published_ = head_;
         counters_->head.store(head_);
-        if (bytes >= least_fetched && bytes <= most_fetched) fetch_next(bytes);
+        if (bytes >= least_fetched && bytes <= most_fetched && !copies_.leaves_lines(bytes))
+            fetch_next(bytes);
     }
 
     // Counts what the reader holds and will release().
@@ -94,6 +101,7 @@ class RingWriter : public RingEnd {
     static constexpr uint64_t least_fetched = 512, most_fetched = 12 << 10; // bytes
     void fetch_next(uint64_t bytes);
 
+    tp::SharedCopy copies_;
     uint64_t head_ = 0, tail_ = 0, published_ = 0, charged_ = 0, released_ = 0;
 };
 

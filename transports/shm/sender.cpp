@@ -4,11 +4,12 @@
 
 namespace dtrain::shm {
 
-void Sender::open(Segment &&segment, const Name &peer, const PeerProcess &process) {
+void Sender::open(Segment &&segment, const Name &peer, const PeerProcess &process,
+                  tp::Distance distance) {
     channel_.open(std::move(segment), peer);
     process_ = process;
     ChannelMemory *memory = channel_.memory();
-    ring_ = RingWriter(&memory->data, memory->data_bytes, data_capacity);
+    ring_ = RingWriter(&memory->data, memory->data_bytes, data_capacity, distance);
     grants_ = RingReader(&memory->grants, memory->grants_bytes, grants_capacity);
 }
 
@@ -83,13 +84,20 @@ bool Sender::offer(SendOp *op) {
     op->slot = static_cast<uint16_t>(number);
     uint64_t contiguous;
     uint8_t *address = op->from.piece(&contiguous);
-    op->direct = process_.is_in_reach() && op->length >= least_direct && contiguous == op->length;
+    op->direct = process_.is_in_reach() && contiguous == op->length && is_worth_direct(op->length);
     Offer offer{op->length, op->direct ? reinterpret_cast<uintptr_t>(address) : 0};
     Frame frame{sizeof offer, FrameKind::offer, op->slot, op->tag};
     ring_.write_unit(frame);
     ring_.write_unit(offer);
     written_ = true;
     return true;
+}
+
+// Some messages go through the ring all the same, since what is written there measures the
+// distance.
+bool Sender::is_worth_direct(uint64_t length) {
+    if (length < (ring_.reader_is_far() ? least_direct_far : least_direct)) return false;
+    return length >= least_direct_far || ++direct_ % direct_between_rings != 0;
 }
 
 bool Sender::take_grants() {
@@ -169,10 +177,11 @@ void Sender::stream() {
 void Sender::write_frame(const Frame &frame, tp::IovCursor &from) {
     ring_.write_unit(frame);
     for (uint64_t left = frame.bytes; left > 0;) {
-        uint64_t len = left;
-        std::byte *to = ring_.free_bytes(&len);
-        from.gather(to, len);
-        ring_.advance(len);
+        uint64_t len;
+        const uint8_t *piece = from.piece(&len);
+        len = std::min(len, left);
+        ring_.write(piece, len);
+        from.advance(len);
         left -= len;
     }
     ring_.pad();

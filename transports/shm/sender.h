@@ -32,7 +32,8 @@ class Sender {
 
     // The connection is up: messages posted before are sent by the next advance(). process: in
     // reach if both can access each other's memory.
-    void open(Segment &&segment, const Name &peer, const PeerProcess &process);
+    void open(Segment &&segment, const Name &peer, const PeerProcess &process,
+              tp::Distance distance);
     // Accepts a message. DTRAIN_ERR_BUSY: too many messages are in progress already.
     Status post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length,
                 uint64_t cookie);
@@ -59,6 +60,7 @@ class Sender {
 
     bool start(SendOp *op);
     bool offer(SendOp *op);
+    bool is_worth_direct(uint64_t length);
     bool is_eager(const SendOp &op);
     bool take_grants();
     bool take_grant(const Grant &grant);
@@ -90,6 +92,7 @@ class Sender {
     uint32_t free_slot_ = no_slot; // list of slots that were used before
     uint32_t used_slots_ = 0;      // number of slots ever used
     uint32_t offers_ = 0, pending_ = 0;
+    uint32_t direct_ = 0;  // messages for which that is faster
     bool written_ = false; // written but not published yet
 };
 

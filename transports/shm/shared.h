@@ -22,6 +22,7 @@ struct Shared {
     Address own;
     char directory[256] = "";    // for windows; "": anonymous memory
     bool copies_directly = true; // if the kernel allows it
+    tp::Distance distance = tp::Distance::measured;
     uint64_t most_eager = eager_limit;
     Doorbell bell;
     Poller poller;

@@ -20,6 +20,10 @@ KernelCopies copies_wanted(const Options &options) {
                                 : KernelCopies::if_faster;
 }
 
+tp::Distance distance_wanted(const Options &options) {
+    return tp::distance_named(options.text("shm.distance"));
+}
+
 } // namespace
 
 void SharedMemory::offer(Setup &setup) {
@@ -36,7 +40,8 @@ void SharedMemory::offer(Setup &setup) {
                               largest_window / uint64_t(ranks_.size()));
     Status s = DTRAIN_OK;
     session_.agent().locked([&] {
-        s = Window::create(*device, uint32_t(ranks_.size()), bytes, setup.handle, opening_);
+        s = Window::create(*device, uint32_t(ranks_.size()), bytes,
+                           distance_wanted(session_.options()), setup.handle, opening_);
     });
     if (s == DTRAIN_OK)
         setup.window_bytes = bytes;
@@ -59,7 +64,8 @@ Status SharedMemory::attach(const Setup &setup, int64_t deadline_ns) {
             s = session_.mesh().endpoint(ranks_.members[0], creator);
             if (s == DTRAIN_OK)
                 s = Window::attach(*device, creator, setup.handle, uint32_t(ranks_.size()),
-                                   ranks_.rank, setup.window_bytes, opening_);
+                                   ranks_.rank, setup.window_bytes,
+                                   distance_wanted(session_.options()), opening_);
         });
         return s != DTRAIN_ERR_BUSY;
     };
@@ -86,8 +92,7 @@ Status SharedMemory::open(const Setup &setup, int64_t deadline_ns) {
     if (mine == DTRAIN_OK)
         peers_ = std::make_unique<PeerMemory>(
             *mesh.device(ranks_.members[0]), mesh, ranks_.members, *opening_, ranks_.rank,
-            copies_wanted(session_.options()), session_.ranks_per_core() == 1,
-            session_.agent().clock(), session_.agent().log());
+            copies_wanted(session_.options()), session_.agent().log());
     return mine;
 }
 

@@ -29,11 +29,10 @@ SharedBuffers SharedBuffers::find(memory::Registry &registry, const transport::D
 
 PeerMemory::PeerMemory(transport::Device &device, engine::Mesh &mesh,
                        std::span<const uint32_t> members, const Window &window, uint32_t rank,
-                       KernelCopies wanted, bool own_cores, Clock &clock, Log &log)
+                       KernelCopies wanted, Log &log)
     : processes(window, uint32_t(members.size()), rank, wanted != KernelCopies::never),
-      distance(window.lines(), rank, own_cores, clock), copies(wanted),
-      accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh), members_(members),
-      mapped_(members.size()) {}
+      copies(wanted), accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh),
+      members_(members), mapped_(members.size()) {}
 
 PeerMemory::~PeerMemory() {
     for (auto &of_rank : mapped_)

@@ -1,9 +1,9 @@
 // Access to the other ranks' memory: registered memory is mapped here at its first use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/window/distance.h"
 #include "collectives/window/peer_devices.h"
 #include "collectives/window/peer_processes.h"
+#include "collectives/window/window.h"
 #include "engine/mesh.h"
 #include "memory/registry.h"
 
@@ -35,11 +35,9 @@ enum class KernelCopies : uint8_t { never, if_faster, if_possible };
 // Used by one operation at a time; attach() and the destructor run under the agent's lock.
 class PeerMemory {
   public:
-    // members: rank -> member of the mesh. They, the window and the clock must outlive this.
-    // own_cores: see Distance.
+    // members: rank -> member of the mesh. They and the window must outlive this.
     PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
-               const Window &window, uint32_t rank, KernelCopies wanted, bool own_cores,
-               Clock &clock, Log &log);
+               const Window &window, uint32_t rank, KernelCopies wanted, Log &log);
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
@@ -49,8 +47,8 @@ class PeerMemory {
     Status attach(uint32_t rank, const SharedBuffers &buffers);
 
     PeerProcesses processes; // for unregistered memory
-    Distance distance;       // of the ranks' cores
     const KernelCopies copies;
+    uint32_t by_kernel = 0;   // number of calls for which that was faster
     PeerDevices accelerators; // for memory there
 
   private:

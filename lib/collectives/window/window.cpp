@@ -16,24 +16,26 @@ constexpr uint64_t largest_exchange = 64 << 10;
 
 // Ranks of libraries that lay a window out differently must not share one. They never are in one
 // job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).
-static_assert(wire::control_version == 2 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
+static_assert(wire::control_version == 3 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
                   sizeof(Introduction) == 128 && sizeof(accel::DirectBuffer) == 96 &&
-                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 1664 &&
-                  offsetof(RankFlags, introduction) == 1024,
+                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 1536 &&
+                  offsetof(RankFlags, introduction) == 896,
               "a window that changes needs another control_version, and this line the new sizes");
 
 } // namespace
 
-Window::Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes)
+Window::Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes,
+               tp::Distance distance)
     : device_(device), ranks_(ranks),
       chunk_bytes_(
           std::max(least_chunk, std::bit_floor(area_bytes / (uint64_t{ring_blocks} * ranks)))),
       exchange_bytes_(std::min(largest_exchange, ring_blocks * chunk_bytes_)),
-      ring_bytes_(ring_blocks * chunk_bytes_ * ranks), stride_(flags_bytes + ring_bytes_) {}
+      ring_bytes_(ring_blocks * chunk_bytes_ * ranks), stride_(flags_bytes + ring_bytes_),
+      writes_(distance) {}
 
-Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_bytes, void *handle,
-                      std::unique_ptr<Window> &out) {
-    std::unique_ptr<Window> made(new Window(device, ranks, area_bytes));
+Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_bytes,
+                      tp::Distance distance, void *handle, std::unique_ptr<Window> &out) {
+    std::unique_ptr<Window> made(new Window(device, ranks, area_bytes, distance));
     Status s = device.ops().window_create(device.dev(), made->total_bytes(), ranks, 0, handle,
                                           &made->window_);
     if (s != DTRAIN_OK) return s;
@@ -43,9 +45,9 @@ Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_b
 }
 
 Status Window::attach(transport::Device &device, dtrain_tp_ep_t *creator, const void *handle,
-                      uint32_t ranks, uint32_t rank, uint64_t area_bytes,
+                      uint32_t ranks, uint32_t rank, uint64_t area_bytes, tp::Distance distance,
                       std::unique_ptr<Window> &out) {
-    std::unique_ptr<Window> made(new Window(device, ranks, area_bytes));
+    std::unique_ptr<Window> made(new Window(device, ranks, area_bytes, distance));
     Status s = device.ops().window_attach(device.dev(), creator, handle, made->total_bytes(), ranks,
                                           rank, &made->window_);
     if (s != DTRAIN_OK) return s;

@@ -11,10 +11,12 @@
 // A position counts the bytes of the ring that operations have used so far; each rank can compute
 // from the calls alone where the others' contributions lie. Operations use the whole ring in turn
 // rather than the same few slots again, because a store into a line that another core still has in
-// its cache takes several times as long as a store into a line that has left it. So the ring should
-// be twice as large as a core's cache.
+// its cache takes several times as long as a store into a line that has left it (SharedCopy). So
+// the ring should be twice as large as a core's cache.
 #pragma once
 #include "accel/direct_buffers.h"
+#include "common/shared_copy.h"
+#include "device/kernels.h"
 #include "engine/mesh.h"
 
 #include <atomic>
@@ -62,7 +64,6 @@ struct RankFlags {
     Counter copied, reduced, released; // positions: everything before is copied, reduced, released
     Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
     Counter given_up; // number of the first operation that failed here; 0: none
-    Counter distance; // travels between neighbors (distance.h)
     Introduction introduction;
     DeviceOffer on_device[2]; // used in turn, as the headers
 };
@@ -72,18 +73,13 @@ class Window {
     // Rank 0 creates the window; the others attach with the handle. Both run under the agent's
     // lock; attach() returns BUSY until the memory has arrived.
     static Status create(transport::Device &device, uint32_t ranks, uint64_t area_bytes,
-                         void *handle, std::unique_ptr<Window> &out);
+                         tp::Distance distance, void *handle, std::unique_ptr<Window> &out);
     static Status attach(transport::Device &device, dtrain_tp_ep_t *creator, const void *handle,
-                         uint32_t ranks, uint32_t rank, uint64_t area_bytes,
+                         uint32_t ranks, uint32_t rank, uint64_t area_bytes, tp::Distance distance,
                          std::unique_ptr<Window> &out);
     ~Window(); // under the agent's lock
 
     RankFlags &flags(uint32_t rank) const { return *reinterpret_cast<RankFlags *>(area(rank)); }
-    std::vector<Counter *> lines() const { // for Distance
-        std::vector<Counter *> all;
-        for (uint32_t r = 0; r < ranks_; r++) all.push_back(&flags(r).distance);
-        return all;
-    }
     uint8_t *at(uint32_t rank, uint64_t position) const {
         return area(rank) + flags_bytes + position % ring_bytes_;
     }
@@ -108,6 +104,19 @@ class Window {
         flags(rank).released.value.store(position, std::memory_order_release);
     }
 
+    // Copies into this rank's ring, from which the others read. Used by the operation whose turn it
+    // is.
+    void write(void *to, const void *from, uint64_t bytes) {
+        if (streams(to, bytes))
+            tp::copy_stream(to, from, bytes);
+        else
+            device::copy(to, from, bytes);
+    }
+    // Whether write() would store past the caches, because the others' cores are far away. The
+    // bytes must be written next.
+    bool streams(void *to, uint64_t bytes) { return writes_.streams(to, bytes); }
+    bool readers_are_far() const { return writes_.is_far(); } // as of the last write()
+
     // Wakes ranks that sleep until something is stored.
     void ring() const { device_.ops().window_ring(window_); }
 
@@ -121,7 +130,7 @@ class Window {
     static constexpr uint64_t flags_bytes = 4096;
     static_assert(sizeof(RankFlags) <= flags_bytes);
 
-    Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes);
+    Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes, tp::Distance distance);
     uint8_t *area(uint32_t rank) const { return base_ + rank * stride_; }
     uint64_t total_bytes() const { return stride_ * ranks_; }
 
@@ -130,6 +139,7 @@ class Window {
     uint8_t *base_ = nullptr;
     const uint32_t ranks_;
     const uint64_t chunk_bytes_, exchange_bytes_, ring_bytes_, stride_;
+    tp::SharedCopy writes_;
     uint64_t reserved_ = 0; // guarded by the order of the communicator's calls
     // Lower bound of what all ranks have released; used by the operation whose turn it is
     uint64_t released_ = 0;

@@ -10,10 +10,6 @@
 namespace dtrain::collectives {
 namespace {
 
-// The smallest all-reduce, in bytes, that the kernel's copies make faster where cores are far
-// apart (docs/PERFORMANCE.md).
-constexpr uint64_t least_far = 256 << 10;
-
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
 
 // Cuts small calls into two blocks, so that the stages overlap.
@@ -67,7 +63,6 @@ WindowAllreduce::Piece WindowAllreduce::whole_piece(uint32_t owner) const {
 // ---- direct: no other rank touches this rank's piece in any of the buffers ----
 
 WindowOperation::Step WindowAllreduce::direct() {
-    if (by_kernel_) return turn_ == 0 ? sum_piece() : copy_results();
     uint64_t bytes = std::min(piece_end_ - begin_, bytes_per_step);
     uint64_t count = bytes / call_.spec.element_bytes;
     const void *from[max_window_ranks];
@@ -80,57 +75,6 @@ WindowOperation::Step WindowAllreduce::direct() {
     if (count > 0) device::reduce_to(to, m, from, ranks_, count, call_.dtype, call_.op);
     begin_ += bytes;
     return begin_ == piece_end_ ? Step::done : Step::moved;
-}
-
-// ---- by kernel ----
-
-void WindowAllreduce::offer_addresses(Offer &offer) {
-    if (call_.spec.kind != Kind::allreduce || !is_worth_kernel(bytes_, UINT64_MAX, least_far) ||
-        offer.shared.bytes != 0)
-        return;
-    offer.address = reinterpret_cast<uintptr_t>(call_.send);
-    offer.shared.recv = reinterpret_cast<uintptr_t>(call_.recv);
-}
-
-WindowOperation::Step WindowAllreduce::sum_piece() {
-    const auto slot_of = [&](uint32_t q) { return slot(rank_, q, 0); };
-    const auto sum = [&](uint64_t bytes) {
-        const void *sources[max_window_ranks];
-        for (uint32_t q = 0; q < ranks_; q++) sources[q] = slot_of(q);
-        sources[rank_] = sends_[rank_] + begin_;
-        device::reduce_many(recvs_[rank_] + begin_, sources, ranks_,
-                            bytes / call_.spec.element_bytes, call_.dtype, call_.op);
-    };
-    const auto send_of = [&](uint32_t q) { return sends_[q]; };
-    const Step s = sum_copies(begin_, piece_end_, chunk_, position(1), send_of, slot_of, sum);
-    if (s != Step::done) return s;
-    publish(&RankFlags::copied, end());
-    turn_ = 1;
-    begin_ = 0;
-    return Step::moved;
-}
-
-// In place, only the owner of a piece reads this rank's contribution to it, and it has done so.
-WindowOperation::Step WindowAllreduce::copy_results() {
-    const uint32_t q = (rank_ + turn_) % ranks_;
-    if (!has_published(q, &RankFlags::copied, end())) return Step::idle;
-    const Piece piece = whole_piece(q);
-    const uint64_t at = piece.offset + begin_,
-                   bytes = std::min(piece.bytes - begin_, bytes_per_step);
-    if (bytes > 0) {
-        const Status s = peers_.processes.read(q, recvs_[rank_] + at, recvs_[q] + at, bytes);
-        if (s != DTRAIN_OK) return broken(s, int32_t(q));
-    }
-    begin_ += bytes;
-    if (begin_ < piece.bytes) return Step::moved;
-    begin_ = 0;
-    return ++turn_ == ranks_ ? Step::done : Step::moved;
-}
-
-bool WindowAllreduce::direct_lacks(uint32_t rank) const {
-    if (!by_kernel_) return false;
-    if (turn_ == 0) return call_.window->holds(rank, position(1));
-    return rank == (rank_ + turn_) % ranks_ && !has_published(rank, &RankFlags::copied, end());
 }
 
 // ---- by the leader, on an accelerator ----
@@ -188,7 +132,7 @@ bool WindowAllreduce::copy_in() {
     for (uint32_t i = 1; i < ranks_; i++) {
         uint32_t q = (rank_ + i) % ranks_;
         Piece p = piece(copied_, q);
-        device::copy(slot(rank_, q, copied_), send + p.offset, p.bytes);
+        call_.window->write(slot(rank_, q, copied_), send + p.offset, p.bytes);
     }
     copied_++;
     publish(&RankFlags::copied, position(copied_));
@@ -209,8 +153,12 @@ int WindowAllreduce::reduce_own() {
     void *to[2];
     uint32_t m = 0;
     if (wants(rank_)) to[m++] = static_cast<uint8_t *>(call_.recv) + p.offset;
-    if (call_.spec.kind == Kind::allreduce || m == 0) to[m++] = slot(rank_, rank_, reduced_);
+    uint8_t *const shown = slot(rank_, rank_, reduced_);
+    const bool streams =
+        call_.spec.kind == Kind::allreduce && call_.window->streams(shown, p.bytes);
+    if (m == 0 || (call_.spec.kind == Kind::allreduce && !streams)) to[m++] = shown;
     device::reduce_to(to, m, sources, ranks_, count, call_.dtype, call_.op);
+    if (streams) tp::copy_stream(shown, to[0], p.bytes);
     reduced_++;
     publish(&RankFlags::reduced, position(reduced_));
     return 1;

@@ -30,15 +30,10 @@ class WindowAllreduce final : public WindowBulk {
     };
     uint64_t touched_bytes(uint32_t) const override { return bytes_; }
     bool touches(uint32_t rank, uint32_t owner) const override { return rank != owner; }
-    void offer_addresses(Offer &offer) override;
     DeviceJob device_job() const override;
     Step direct() override;
-    bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
-
-    Step sum_piece();
-    Step copy_results();
     bool copy_in();
     int reduce_own(); // -1: mismatch
     bool copy_out();
@@ -56,7 +51,6 @@ class WindowAllreduce final : public WindowBulk {
 
     const uint64_t bytes_, chunk_, blocks_;
     uint64_t begin_, piece_end_; // direct: the rest of this rank's piece
-    uint32_t turn_ = 0;          // by kernel: 0: sums; then from which rank the result comes next
     // Pipeline: finished blocks of this call, by stage.
     uint64_t copied_ = 0, reduced_ = 0, taken_ = 0;
 };

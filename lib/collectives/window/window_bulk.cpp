@@ -6,6 +6,12 @@
 #include <cstring>
 
 namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t least_if_possible = 64 << 10;
+constexpr uint32_t calls_between_rings = 64;
+
+} // namespace
 
 WindowBulk::WindowBulk(engine::Request *completed, const WindowCall &call,
                        const SharedBuffers &buffers, PeerMemory &peers,
@@ -61,7 +67,7 @@ bool WindowBulk::lacks(uint32_t rank) const {
     case Stage::pipeline: return pipeline_lacks(rank);
     case Stage::copies: return false;
     case Stage::device: return rank_ != WindowDevice::leader && rank == WindowDevice::leader;
-    case Stage::direct: return (touches(rank_, rank) && has_given_up(rank)) || direct_lacks(rank);
+    case Stage::direct: return touches(rank_, rank) && has_given_up(rank);
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());
     default: return look_at(rank) == Peer::missing;
@@ -80,10 +86,11 @@ WindowOperation::Step WindowBulk::announce_buffers() {
 }
 
 bool WindowBulk::is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t least_far) {
-    if (bytes < std::min(least_near, least_far) || !peers_.processes.are_in_reach()) return false;
-    measures_ = peers_.distance.is_due();
-    return measures_ || bytes >= (peers_.distance.is_far() ? least_far : least_near) ||
-           peers_.copies == KernelCopies::if_possible;
+    if (!peers_.processes.are_in_reach()) return false;
+    if (peers_.copies == KernelCopies::if_possible) return bytes >= least_if_possible;
+    if (bytes < (call_.window->readers_are_far() ? least_far : least_near)) return false;
+    // What is written to the ring measures the distance, so a few of these calls use it, too.
+    return bytes >= least_far || ++peers_.by_kernel % calls_between_rings != 0;
 }
 
 // All ranks see the same headers, so all choose the same way.
@@ -102,7 +109,6 @@ WindowOperation::Step WindowBulk::gather() {
             return Step::moved;
         }
     }
-    if (by_kernel_ && measures_) peers_.distance.measure();
     if (all_shared_) by_kernel_ = false;
     next_ = 0;
     stage_ = Stage::map;
@@ -120,7 +126,6 @@ WindowOperation::Step WindowBulk::map() {
         Offer offer = offer_of(next_);
         if (by_kernel_) {
             sends_[next_] = reinterpret_cast<const uint8_t *>(offer.address);
-            recvs_[next_] = reinterpret_cast<uint8_t *>(offer.shared.recv);
             continue;
         }
         const SharedBuffers &buffers = offer.shared;

@@ -21,9 +21,7 @@ inline constexpr uint64_t cache_bytes = 32
 struct Offer {
     static constexpr uint64_t nowhere = UINT64_MAX;
     SharedBuffers shared;
-    // In its process, for copies by the kernel: of its contribution; of its result, if a call by
-    // the kernel reads that, too, shared.recv is the address (and shared.bytes 0).
-    uint64_t address = nowhere;
+    uint64_t address = nowhere; // of its contribution in its process, for copies by the kernel
 
     // On the accelerator with this uuid; the rank's flags say where. Others take it for memory that
     // they cannot reach.
@@ -49,39 +47,17 @@ class WindowBulk : public WindowOperation {
     // Adds the addresses from which the kernel may copy, if that is worthwhile.
     virtual void offer_addresses(Offer &) {}
     // Whether the kernel shall copy a call of this size, given the smallest for which it is faster
-    // where cores are near and where they are far apart. All ranks must ask in the same calls.
+    // where cores are near and where they are far apart.
     bool is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t least_far);
     // Does a part of the work, some megabytes at most; returns `moved` to be called again. sends_
     // and recvs_ hold the addresses of the ranks that this rank touches; if by_kernel_, those
     // are addresses in their processes.
     virtual Step direct() = 0;
-    virtual bool direct_lacks(uint32_t /*rank*/) const { return false; }
     virtual Step pipeline() = 0; // works as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
     // For kinds that WindowDevice serves: that this rank's buffers may be there.
     void consider_device();
     virtual DeviceJob device_job() const = 0; // what the leader does then
-
-    // By kernel: sums bytes [begin, end) of all ranks' contributions, a chunk at a time: has the
-    // kernel copy the others' from from(rank) + begin to slot(rank), in this rank's part of the
-    // ring up to `position`, calls sum(bytes) and advances `begin`. done: all are summed.
-    template <class From, class Slot, class Sum>
-    Step sum_copies(uint64_t &begin, uint64_t end, uint64_t chunk, uint64_t position, From &&from,
-                    Slot &&slot, Sum &&sum) {
-        if (!call_.window->released(position)) return Step::idle;
-        for (uint64_t left = bytes_per_step; left > 0 && begin < end;) {
-            const uint64_t bytes = std::min({chunk, end - begin, left});
-            for (uint32_t i = 1; i < ranks_; i++) {
-                const uint32_t q = (rank_ + i) % ranks_;
-                const Status s = peers_.processes.read(q, slot(q), from(q) + begin, bytes);
-                if (s != DTRAIN_OK) return broken(s, int32_t(q));
-            }
-            sum(bytes);
-            begin += bytes;
-            left -= bytes;
-        }
-        return begin == end ? Step::done : Step::moved;
-    }
 
     // The ranks wait for positions of the rings, which each rank's flags count.
     uint64_t end() const { return call_.position + call_.ring_bytes; }
@@ -142,7 +118,6 @@ class WindowBulk : public WindowOperation {
 
     Offer own_;
     bool all_shared_ = true; // for the ranks below next_
-    bool measures_ = false;  // the distance of the cores, if all ranks offer addresses
     Stage stage_ = Stage::announce;
     uint32_t next_ = 0;                    // the next rank to look at
     std::unique_ptr<WindowDevice> device_; // nullptr: the buffers are the host's

@@ -88,11 +88,11 @@ void WindowExchange::publish() {
     if (spec.kind == Kind::scatter && bytes > 0) { // the root's blocks may lie apart
         for (uint32_t r = 0; r < ranks_; r++) {
             uint64_t length = block_count(spec, r) * spec.element_bytes;
-            device::copy(slot, from + displacement(spec, r) * spec.element_bytes, length);
+            call_.window->write(slot, from + displacement(spec, r) * spec.element_bytes, length);
             slot += length;
         }
     } else if (bytes > 0) {
-        device::copy(slot, from, bytes);
+        call_.window->write(slot, from, bytes);
     }
     announce(nullptr, 0); // the data is already in place
     published_ = true;

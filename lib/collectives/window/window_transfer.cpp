@@ -36,10 +36,10 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// The smallest piece, in bytes, for which copies by the kernel are faster (docs/PERFORMANCE.md; of
-// scatter and reduce-scatter it is taken to be broadcast's and all-reduce's). The kernel costs more
-// per byte, but spares the copy into the ring: one of two copies or, if all ranks read the same
-// data, one of as many as there are ranks.
+// The smallest piece, in bytes, for which copies by the kernel are faster (docs/PERFORMANCE.md).
+// The kernel costs more per byte, but spares the copy into the ring: one of two copies or, if all
+// ranks read the same data, one of as many as there are ranks. If only the root gives, it would be
+// idle, while in the pipeline all cores copy.
 struct LeastByKernel {
     static constexpr uint64_t never = UINT64_MAX;
     uint64_t near = never, far = never; // by the distance of the cores
@@ -47,15 +47,9 @@ struct LeastByKernel {
     static LeastByKernel of(const CollectiveSpec &spec) {
         switch (spec.kind) {
         case Kind::alltoall: return {.near = 64 << 10, .far = 64 << 10};
-        case Kind::allgather: {
-            const uint64_t least = uint64_t(spec.size) * (256 << 10);
-            return {.near = least, .far = least};
-        }
-        // A rank that only gives is idle then. In the pipeline all cores copy, but it passes each
-        // line from core to core twice.
-        case Kind::broadcast:
-        case Kind::scatter:
-        case Kind::reduce_scatter: return {.far = 256 << 10};
+        case Kind::allgather:
+            return {.near = uint64_t(spec.size) * (256 << 10),
+                    .far = uint64_t(spec.size) * (8 << 20)};
         default: return {};
         }
     }
@@ -178,6 +172,7 @@ uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
 
 void WindowTransfer::offer_addresses(Offer &offer) {
     if (call_.spec.kind == Kind::alltoall && call_.spec.in_place) return; // find_shared()
+    if (adds_up(call_.spec.kind)) return;                                 // it would be a copy more
     const LeastByKernel least = LeastByKernel::of(call_.spec);
     if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
         offer.address = reinterpret_cast<uintptr_t>(source());
@@ -198,13 +193,6 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
 WindowOperation::Step WindowTransfer::direct() {
     if (!takes_) return Step::done;
     if (adds_up(call_.spec.kind)) {
-        if (by_kernel_) {
-            const auto slot_of = [&](uint32_t q) { return slot(rank_, q, 0); };
-            return sum_copies(
-                begin_, piece_bytes(rank_, rank_), chunk_, position(1),
-                [&](uint32_t q) { return sends_[q] + source_offset(rank_); }, slot_of,
-                [&](uint64_t bytes) { add_up(begin_, bytes, slot_of); });
-        }
         uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
         add_up(begin_, bytes,
                [&](uint32_t q) { return sends_[q] + source_offset(rank_) + begin_; });
@@ -221,10 +209,6 @@ WindowOperation::Step WindowTransfer::direct() {
         begin_ = 0;
     }
     return ++turn_ > ranks_ ? Step::done : Step::moved;
-}
-
-bool WindowTransfer::direct_lacks(uint32_t rank) const {
-    return by_kernel_ && adds_up(call_.spec.kind) && call_.window->holds(rank, position(1));
 }
 
 // ---- by the leader, on an accelerator ----
@@ -297,8 +281,9 @@ bool WindowTransfer::give_block() {
         for (uint32_t i = 1; i < ranks_; i++) {
             uint32_t q = (rank_ + i) % ranks_;
             if (!touches(q, rank_)) continue;
-            device::copy(slot(rank_, q, given_), source() + source_offset(q) + given_ * chunk_,
-                         part_of(given_, piece_bytes(rank_, q)));
+            call_.window->write(slot(rank_, q, given_),
+                                source() + source_offset(q) + given_ * chunk_,
+                                part_of(given_, piece_bytes(rank_, q)));
             if (!has_many(call_.spec.kind)) break; // the others read the same piece
         }
     }

@@ -29,7 +29,6 @@ class WindowTransfer final : public WindowBulk {
     void offer_addresses(Offer &offer) override;
     DeviceJob device_job() const override;
     Step direct() override;
-    bool direct_lacks(uint32_t rank) const override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 

@@ -61,7 +61,8 @@ struct Rig {
             (void)process.find(one, address_of(nonce), nonce);
         }
         receiver.open(std::move(in), Name{1}, direct ? process : PeerProcess());
-        sender.open(std::move(out), Name{2}, writes ? process : PeerProcess());
+        sender.open(std::move(out), Name{2}, writes ? process : PeerProcess(),
+                    dtrain::tp::Distance::near);
     }
     ~Rig() {
         receiver.fail();
