@@ -214,9 +214,8 @@ static void measure(run_t *run, float *slowest, int samples, int repeats) {
 static lines_t *map_lines(const contender_t *contender) {
     const char *store = getenv("PEER_STORE");
     char path[512];
-    cpu_set_t ours;
-    if (store == NULL || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
-        CPU_COUNT(&ours) < contender->size || contender->size < 2 || contender->rank > 1)
+    if (store == NULL || sysconf(_SC_NPROCESSORS_ONLN) < contender->size || contender->size < 2 ||
+        contender->rank > 1)
         return NULL;
     snprintf(path, sizeof path, "%s/lines", store);
     const int file = open(path, O_RDWR | O_CREAT, 0600);

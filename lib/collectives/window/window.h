@@ -5,7 +5,7 @@
 // Each rank has an area that only this rank writes; the others read it. Each counter has one
 // writer, lies in a cache line of its own and only grows, over all operations of the communicator.
 //
-//   flags  operations' headers (two, used in turn) and the pipeline's counters
+//   flags  operations' headers (some, used in turn) and the pipeline's counters
 //   ring   what the rank contributes and, in the pipeline, its results
 //
 // A position counts the bytes of the ring that operations have used so far; each rank can compute
@@ -60,12 +60,16 @@ struct alignas(line_bytes) DeviceOffer {
 };
 
 struct RankFlags {
-    Header headers[2];
+    // A rank that only gives may be this many operations ahead of the others, less one.
+    static constexpr uint64_t headers_in_turn = 8;
+    Header &header(uint64_t number) { return headers[number % headers_in_turn]; }
+
+    Header headers[headers_in_turn];
     Counter copied, reduced, released; // positions: everything before is copied, reduced, released
     Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
     Counter given_up; // number of the first operation that failed here; 0: none
     Introduction introduction;
-    DeviceOffer on_device[2]; // used in turn, as the headers
+    DeviceOffer on_device[2]; // used in turn
 };
 
 class Window {

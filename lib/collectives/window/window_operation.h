@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace dtrain::collectives {
@@ -61,23 +62,22 @@ class WindowOperation : public engine::Operation {
     // What else it waits for, if it waits for no rank; or nullptr.
     virtual const char *slow_part() const { return nullptr; }
 
-    // A header is used again two operations later. So all ranks must have announced the operation
-    // in between: then they have read the older header.
+    // A header is used again some operations later. Ranks that have announced one of those in
+    // between have read the older header.
     bool may_announce() {
-        uint64_t before = call_.number - 1;
-        if (call_.window->announced >= before) return true;
-        for (; announced_ < ranks_; announced_++)
-            if (lags(announced_)) return false;
-        return true;
+        constexpr uint64_t in_turn = RankFlags::headers_in_turn;
+        if (call_.number < in_turn || call_.window->announced >= oldest()) return true;
+        // Usually the others are not so late, and then the next calls need not look.
+        if (!std::exchange(has_looked_, true) && all_have_announced(call_.number - in_turn / 2))
+            return true;
+        return all_have_announced(oldest());
     }
-    // Whether this rank has not announced the previous operation.
+    // Whether this rank keeps the header of this operation from being written.
     bool lags(uint32_t rank) const {
-        const uint64_t before = call_.number - 1;
-        const Header &last = call_.window->flags(rank).headers[before & 1];
-        return last.number.load(std::memory_order_acquire) < before;
+        return call_.number >= RankFlags::headers_in_turn && !has_announced(rank, oldest());
     }
     void announce(const void *data, uint64_t bytes) {
-        Header &own = call_.window->flags(rank_).headers[call_.number & 1];
+        Header &own = call_.window->flags(rank_).header(call_.number);
         own.fingerprint = call_.fingerprint;
         if (bytes > 0) std::memcpy(own.data, data, bytes);
         own.number.store(call_.number, std::memory_order_release);
@@ -90,7 +90,7 @@ class WindowOperation : public engine::Operation {
         return of_peer.fingerprint == call_.fingerprint ? Peer::there : Peer::differs;
     }
     const Header &header(uint32_t rank) const {
-        return call_.window->flags(rank).headers[call_.number & 1];
+        return call_.window->flags(rank).header(call_.number);
     }
     bool under_lock() const { return posted_; }
     // Fails with the text of the last dtrain::fail().
@@ -100,6 +100,19 @@ class WindowOperation : public engine::Operation {
     }
 
   private:
+    // The first of the operations whose headers are in use when this one's is written.
+    uint64_t oldest() const { return call_.number - RankFlags::headers_in_turn + 1; }
+    bool has_announced(uint32_t rank, uint64_t number) const {
+        const Header &then = call_.window->flags(rank).header(number);
+        return then.number.load(std::memory_order_acquire) >= number;
+    }
+    bool all_have_announced(uint64_t number) {
+        for (uint32_t rank = 0; rank < ranks_; rank++)
+            if (!has_announced(rank, number)) return false;
+        call_.window->announced = number;
+        return true;
+    }
+
     // Copies of the caller's counts and displacements, if it does not wait
     std::vector<uint64_t> kept_;
 
@@ -109,9 +122,9 @@ class WindowOperation : public engine::Operation {
 
   private:
     engine::OperationListener &listener_;
-    uint32_t announced_ = 0; // ranks below have announced the previous operation
-    bool posted_ = false;    // posted to the agent
-    bool reported_ = false;  // a mismatch or failure was reported to the listener
+    bool has_looked_ = false; // how far the others are
+    bool posted_ = false;     // posted to the agent
+    bool reported_ = false;   // a mismatch or failure was reported to the listener
     engine::Outcome broken_;
 };
 
