@@ -69,7 +69,9 @@ struct RankFlags {
     Counter declined; // number of the last operation that rank 0 cannot run on the accelerator
     Counter given_up; // number of the first operation that failed here; 0: none
     Introduction introduction;
-    DeviceOffer on_device[2]; // used in turn
+    // Used in turn: they are read only if all ranks' buffers lie there, and then no rank is ahead
+    // before the leader has read them.
+    DeviceOffer on_device[2];
 };
 
 class Window {

@@ -212,9 +212,12 @@ WindowOperation::Step WindowBulk::run_device() {
     const uint32_t leader = WindowDevice::leader;
     if (rank_ == leader) {
         if (const Step s = lead_device(); s != Step::done) return s;
-    } else if (!has_published(leader, &RankFlags::reduced, end())) {
-        return has_published(leader, &RankFlags::declined, call_.number) ? use_copies()
-                                                                         : Step::idle;
+    } else {
+        // A leader that declined may have published a later operation, but declines none before all
+        // ranks have announced it.
+        const bool is_over = has_published(leader, &RankFlags::reduced, end());
+        if (has_published(leader, &RankFlags::declined, call_.number)) return use_copies();
+        if (!is_over) return Step::idle;
     }
     device_->landing().use_direct();
     call_.window->release(rank_, end());
