@@ -1,10 +1,13 @@
 // Not a target: a decoder with the faults that a run of fuzzers must report. DTRAIN_PLANT chooses
 // one: overflow, property, hang or allocation. tests/fuzz/run looks for all of them before it
-// believes that there are no others.
+// believes that there are no others. And pause, which is none: it takes long once, as if the
+// machine had stood still, and leaves the file DTRAIN_PLANT_MARK.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/fuzz.h"
 
+#include <fcntl.h>
 #include <memory>
+#include <unistd.h>
 
 using namespace dtrain;
 using fuzz::Bytes;
@@ -33,6 +36,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (plant() == "hang") {
         for (volatile size_t at = 0; at < length;) {
         } // waits for more
+    } else if (plant() == "pause") {
+        const char *mark = std::getenv("DTRAIN_PLANT_MARK");
+        const int first = mark != nullptr ? open(mark, O_CREAT | O_EXCL, 0600) : -1;
+        if (first < 0) return 0;
+        close(first);
+        for (unsigned left = 4; left > 0;) left = sleep(left); // libFuzzer's alarm interrupts it
     } else if (plant() == "allocation") {
         const Bytes all(length << 20); // believes the length
         FUZZ_REQUIRE(all[length] == 0);

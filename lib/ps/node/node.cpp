@@ -208,8 +208,12 @@ bool Node::has_moved(cluster::NextJob &next) {
 
 // ---- the client's wire ----
 
+bool Node::is_local(uint32_t server) const {
+    return local_ != nullptr && servers_.member(server) == session_->self();
+}
+
 Status Node::send(uint32_t server, Outgoing &request) {
-    if (local_ != nullptr && servers_.member(server) == session_->self()) {
+    if (is_local(server)) {
         local_->send(request);
         return DTRAIN_OK;
     }
@@ -217,14 +221,17 @@ Status Node::send(uint32_t server, Outgoing &request) {
 }
 
 void Node::withdraw(uint32_t server, Outgoing &request) {
-    if (local_ != nullptr && servers_.member(server) == session_->self())
+    if (is_local(server))
         local_->withdraw(request);
     else
         network_->withdraw(server, request);
 }
 
 void Node::settled(uint32_t server, Outgoing &request) {
-    network_->settled(server, request); // ignores requests that it did not carry
+    if (is_local(server))
+        local_->settled(request);
+    else
+        network_->settled(server, request);
 }
 
 int Node::work() {

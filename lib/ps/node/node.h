@@ -126,6 +126,7 @@ class Node final : public cluster::Group, public Wire {
     };
 
     explicit Node(std::shared_ptr<cluster::Session> session);
+    bool is_local(uint32_t server) const; // the server of this process
     Status start(const Resources &resources, std::map<std::string, LegacyPart> parts);
     void start_archive();
     void archived(std::unique_ptr<ArchiveJob> job);

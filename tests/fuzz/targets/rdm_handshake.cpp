@@ -47,6 +47,8 @@ const Bytes &message() {
     return bytes;
 }
 
+constexpr int most_floods = 400; // of an input for a side: each may cost an agreement on keys
+
 struct Side {
     Side(uint8_t secret, const char *kind) : all(services(secret)), device(all.table(), kind) {
         auto made = std::make_unique<FuzzWire>(device.protocol());
@@ -107,6 +109,7 @@ struct Side {
     FuzzWire *wire = nullptr;
     Endpoint *endpoint = nullptr;
     bool connected = false;
+    int floods = 0; // hellos of them
 };
 
 void arrive(Side &at, FuzzWire::Packet packet) {
@@ -163,7 +166,8 @@ void act(Side sides[2], fuzz::Input &in) {
     case Step::stranger: return arrive(to, hello_of(in.byte() % 2 ? from : to, to, in.byte(), in));
     case Step::flood: {
         fuzz::Input nothing(nullptr, 0);
-        for (uint8_t n = in.byte() % 80; n > 0; n--) arrive(to, hello_of(to, to, n, nothing));
+        for (uint8_t n = in.byte() % 80; n > 0 && to.floods < most_floods; n--, to.floods++)
+            arrive(to, hello_of(to, to, n, nothing));
         return;
     }
     case Step::forge: { // with the numbers of what was really sent last
@@ -211,7 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (const int i : {0, 1}) sides[i].progress(sides[1 - i]);
         for (uint8_t which = 0; which < 3; which++) services(which).clock.now += 1'000'000;
     }
-    for (Side &side : sides) side.wire->settings().closes_quietly = true;
+    for (Side &side : sides) side.wire->closing = &side.all.clock;
     return 0;
 }
 

@@ -49,7 +49,7 @@ struct Rig {
     }
     ~Rig() {
         leave();
-        wire->settings().closes_quietly = true; // its end would wait for the peer's
+        wire->closing = &services.clock;
     }
     void leave() {
         if (endpoint) device.disconnect(std::exchange(endpoint, nullptr));
