@@ -18,6 +18,7 @@ using rdm::Sent;
 struct Address {
     int32_t host = 0;
     uint16_t port = 0;
+    uint16_t zero = 0; // it is sent as it is
 };
 
 // Memory of this process that others may access. Its first member tells them whether they still
