@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <dlfcn.h>
+#include <link.h>
 #include <mutex>
+#include <string_view>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,16 +18,20 @@ namespace {
 
 constexpr size_t max_names = 4096; // bytes that list() may write
 
-// Which plugin serves an accelerator, and the library by which programs use that.
+// Which plugin serves an accelerator, and how the library's name begins by which programs use it.
 struct Known {
     const char *plugin, *library;
 };
-constexpr Known known_accelerators[] = {{"cuda", "libcuda.so.1"}};
+constexpr Known known_accelerators[] = {{"cuda", "libcuda.so"}};
 
+// Does not ask dlopen(), which would look for the file in some fifty places.
 bool is_loaded(const char *library) {
-    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle != nullptr) dlclose(handle);
-    return handle != nullptr;
+    const auto is_it = [](dl_phdr_info *info, size_t, void *name) {
+        const std::string_view path = info->dlpi_name;
+        const std::string_view file = path.substr(path.rfind('/') + 1); // all of it without a '/'
+        return int(file.starts_with(static_cast<const char *>(name)));
+    };
+    return dl_iterate_phdr(is_it, const_cast<char *>(library)) != 0;
 }
 
 // Whether this process can read the byte. Where the system forbids the question: yes.

@@ -1,4 +1,4 @@
-// Loads a shared object with dlopen(), and checks that it defines the symbol itself.
+// Loads shared objects with dlopen(), and checks that they define symbols themselves.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/shared_object.h"
 
@@ -42,11 +42,6 @@ class KeepSignals {
     bool known_[NSIG];
 };
 
-void *load(const char *path) {
-    KeepSignals keep;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
 // dlerror() names the faulty file; if that is not `path`, it is a library that `path` needs.
 Status cannot_load(std::string_view path) {
     const std::string_view why = dlerror();
@@ -57,15 +52,28 @@ Status cannot_load(std::string_view path) {
 
 } // namespace
 
+SharedObject::~SharedObject() {
+    if (handle_ != nullptr) dlclose(handle_);
+}
+
+Status SharedObject::open(const char *path) {
+    KeepSignals keep;
+    handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    return handle_ != nullptr ? DTRAIN_OK : cannot_load(path);
+}
+
+void *SharedObject::find(const char *name) const { return dlsym(handle_, name); }
+
+Status SharedObject::find_own(const char *name, void *&out) const {
+    out = find(name);
+    if (out != nullptr && lives_in(handle_, out)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CONFIG, "it does not export %s() itself", name);
+}
+
 Status load_symbol(const char *path, const char *name, void *&out) {
-    void *handle = load(path);
-    if (handle == nullptr) return cannot_load(path);
-    void *symbol = dlsym(handle, name);
-    const bool own = symbol != nullptr && lives_in(handle, symbol);
-    dlclose(handle);
-    if (!own) return fail(DTRAIN_ERR_CONFIG, "it does not export %s() itself", name);
-    out = symbol;
-    return DTRAIN_OK;
+    SharedObject object;
+    const Status s = object.open(path);
+    return s == DTRAIN_OK ? object.find_own(name, out) : s;
 }
 
 } // namespace dtrain

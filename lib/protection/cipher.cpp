@@ -64,8 +64,12 @@ void CipherKey::set(const Key &key) {
                                        key.data());
 }
 
-bool CipherKey::prepare_libcrypto() {
+bool CipherKey::prepare_libcrypto(size_t length) {
     if (!has_libcrypto_) return false;
+    if (carried_ < worth_libcrypto) {
+        carried_ += length;
+        return false;
+    }
     if (libcrypto_ == nullptr) libcrypto_ = LibcryptoKey::make();
     has_libcrypto_ = libcrypto_ != nullptr && libcrypto_->set(key_, seals_);
     return libcrypto_ready_ = has_libcrypto_;
@@ -75,7 +79,7 @@ void CipherKey::seal(uint64_t number, uint8_t *bytes, size_t length) {
     const Nonce nonce(number);
     uint8_t *const tag = bytes + length;
     const bool encrypts = level_ == Level::encrypted;
-    if (is_long(length)) {
+    if (is_for_libcrypto(length)) {
         // It does not fail; if it did, the bytes would be neither, and no peer may believe them.
         if (!libcrypto_->seal(nonce.bytes, bytes, length, encrypts)) memset(tag, 0, tag_bytes);
         return;
@@ -96,7 +100,7 @@ bool CipherKey::open(uint64_t number, uint8_t *bytes, size_t length) {
     const Nonce nonce(number);
     const uint8_t *const tag = bytes + length;
     const bool encrypts = level_ == Level::encrypted;
-    if (is_long(length)) return libcrypto_->open(nonce.bytes, bytes, length, encrypts);
+    if (is_for_libcrypto(length)) return libcrypto_->open(nonce.bytes, bytes, length, encrypts);
     const uint8_t *const data = encrypts ? nullptr : bytes;
     const size_t data_length = encrypts ? 0 : length, text_length = length - data_length;
     if (cipher_ == Cipher::aes256_gcm)

@@ -6,7 +6,8 @@
 // costs a third of encryption, and needs no other key or algorithm.
 //
 // Short records of AES are libsodium's, and so are long ones unless there is OpenSSL's libcrypto,
-// which begins more slowly and is then faster. The bytes are the same.
+// which begins more slowly and is then faster. The bytes are the same. A process takes 5 ms to load
+// it, so that a connection begins to use it when it has carried enough for that to matter.
 #pragma once
 #include "protection/level.h"
 
@@ -40,13 +41,16 @@ class CipherKey {
     // in place if the level says so; open() undoes that. False: not what seal() made.
     void seal(uint64_t number, uint8_t *bytes, size_t length);
     [[nodiscard]] bool open(uint64_t number, uint8_t *bytes, size_t length);
+    bool uses_libcrypto() const { return libcrypto_ready_; }
+
+    static constexpr uint64_t worth_libcrypto = 1 << 20; // bytes in long records
 
   private:
     static constexpr size_t schedule_bytes = 512, long_bytes = 2048;
-    bool is_long(size_t length) {
-        return length >= long_bytes && (libcrypto_ready_ || prepare_libcrypto());
+    bool is_for_libcrypto(size_t length) {
+        return length >= long_bytes && (libcrypto_ready_ || prepare_libcrypto(length));
     }
-    bool prepare_libcrypto();
+    bool prepare_libcrypto(size_t length);
 
     alignas(16) uint8_t schedule_[schedule_bytes]; // the expanded key of AES
     Key key_;
@@ -55,7 +59,8 @@ class CipherKey {
     const bool seals_;
     bool libcrypto_ready_ = false; // it has the key
     bool has_libcrypto_;
-    std::unique_ptr<LibcryptoKey> libcrypto_; // made for the first long record
+    uint64_t carried_ = 0;                    // bytes of long records, before libcrypto was asked
+    std::unique_ptr<LibcryptoKey> libcrypto_; // made when long records have carried enough
 };
 
 } // namespace dtrain::protection

@@ -34,16 +34,18 @@ struct Functions {
     // OpenSSL initializes when it first meets an error ends in a deadlock if it lacks memory, so
     // that is done here, and only if there is some.
     Functions() : cipher(nullptr) {
-        const bool complete = has_memory() && load("OPENSSL_init_crypto", OPENSSL_init_crypto) &&
-                              load("ERR_clear_error", ERR_clear_error) &&
-                              load("OSSL_LIB_CTX_new", OSSL_LIB_CTX_new) &&
-                              load("EVP_CIPHER_fetch", EVP_CIPHER_fetch) &&
-                              load("EVP_CIPHER_CTX_new", EVP_CIPHER_CTX_new) &&
-                              load("EVP_CIPHER_CTX_free", EVP_CIPHER_CTX_free) &&
-                              load("EVP_CipherInit_ex2", EVP_CipherInit_ex2) &&
-                              load("EVP_CipherUpdate", EVP_CipherUpdate) &&
-                              load("EVP_CipherFinal_ex", EVP_CipherFinal_ex) &&
-                              load("EVP_CIPHER_CTX_ctrl", EVP_CIPHER_CTX_ctrl) &&
+        SharedObject object;
+        const bool complete = has_memory() && object.open(library) == DTRAIN_OK &&
+                              find(object, "OPENSSL_init_crypto", OPENSSL_init_crypto) &&
+                              find(object, "ERR_clear_error", ERR_clear_error) &&
+                              find(object, "OSSL_LIB_CTX_new", OSSL_LIB_CTX_new) &&
+                              find(object, "EVP_CIPHER_fetch", EVP_CIPHER_fetch) &&
+                              find(object, "EVP_CIPHER_CTX_new", EVP_CIPHER_CTX_new) &&
+                              find(object, "EVP_CIPHER_CTX_free", EVP_CIPHER_CTX_free) &&
+                              find(object, "EVP_CipherInit_ex2", EVP_CipherInit_ex2) &&
+                              find(object, "EVP_CipherUpdate", EVP_CipherUpdate) &&
+                              find(object, "EVP_CipherFinal_ex", EVP_CipherFinal_ex) &&
+                              find(object, "EVP_CIPHER_CTX_ctrl", EVP_CIPHER_CTX_ctrl) &&
                               OPENSSL_init_crypto(no_atexit, nullptr) == 1;
         if (complete) ERR_clear_error();
         void *const context = complete ? OSSL_LIB_CTX_new() : nullptr; // kept forever
@@ -53,11 +55,10 @@ struct Functions {
         const std::unique_ptr<char[]> much(new (std::nothrow) char[some_memory]);
         return much != nullptr;
     }
-    template <class Function> static bool load(const char *name, Function &function) {
-        void *symbol = nullptr;
-        if (load_symbol(library, name, symbol) != DTRAIN_OK) return false;
-        function = reinterpret_cast<Function>(symbol);
-        return true;
+    template <class Function>
+    static bool find(const SharedObject &object, const char *name, Function &function) {
+        function = reinterpret_cast<Function>(object.find(name));
+        return function != nullptr;
     }
 };
 

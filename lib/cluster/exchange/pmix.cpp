@@ -52,17 +52,18 @@ struct Calls {
     const char *(*PMIx_Error_string)(int32_t status);
 };
 
-template <class F> Status find(const char *name, F *&out) {
+template <class F> Status find(const SharedObject &object, const char *name, F *&out) {
     void *symbol = nullptr;
-    Status s = load_symbol(library, name, symbol);
+    Status s = object.find_own(name, symbol);
     out = reinterpret_cast<F *>(symbol);
     return s;
 }
 
 Status load(Calls &out) {
-    Status s = DTRAIN_OK;
+    SharedObject object;
+    Status s = object.open(library);
 #define DTRAIN_FIND(name)                                                                          \
-    if (s == DTRAIN_OK) s = find(#name, out.name)
+    if (s == DTRAIN_OK) s = find(object, #name, out.name)
     DTRAIN_FIND(PMIx_Init);
     DTRAIN_FIND(PMIx_Finalize);
     DTRAIN_FIND(PMIx_Put);

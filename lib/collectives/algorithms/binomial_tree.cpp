@@ -177,8 +177,8 @@ void barrier(Plan &plan) {
     broadcast_chunk(plan, tree, heard);
 }
 
-double vectors_cost(const Formula &f) {
-    // The longest path has one hop per bit. The root serves one more child before or after it.
+// The longest path has one hop per bit. The root serves one more child before or after it.
+double vectors_path(const Formula &f) {
     Chunks chunks = f.cut(f.m);
     double depth = f.log2_down(), children = f.log2_up(), wire = chunks.bytes * f.wire;
     double up = std::max(f.o + chunks.bytes * f.sum, wire), down = std::max(f.o, wire);
@@ -188,6 +188,14 @@ double vectors_cost(const Formula &f) {
     if (f.kind == Kind::reduce) return first_up + more * up;
     if (f.kind == Kind::broadcast) return first_down + more * down;
     return first_up + first_down + more * std::max(2 * f.o + chunks.bytes * f.sum, wire);
+}
+
+// Few ranks of the tree work at the same time. But a core receives, sends and adds up for each of
+// its ranks.
+double vectors_cost(const Formula &f) {
+    const double up = f.kind != Kind::broadcast, down = f.kind != Kind::reduce;
+    const double work = (up + down) * (2 * f.o + f.m * f.wire) + up * f.m * f.sum;
+    return f.ranks_per_core > 1 ? std::max(vectors_path(f.alone()), work) : vectors_path(f);
 }
 
 double blocks_cost(const Formula &f) { return doubling_blocks_cost(f, f.n, f.m, true); }

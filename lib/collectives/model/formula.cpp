@@ -16,6 +16,11 @@ Formula::Formula(Kind the_kind, int32_t the_size, uint64_t bytes, const NetworkM
       wire(model.ns_per_byte), sum(model.reduce_ns_per_byte), copy(model.copy_ns_per_byte),
       ranks_per_core(model.ranks_per_core) {}
 
+Formula::Formula(const Formula &shared, double by)
+    : kind(shared.kind), size(shared.size), n(shared.n), m(shared.m),
+      chunk_bytes(shared.chunk_bytes), o(shared.o / by), latency(shared.latency),
+      wire(shared.wire / by), sum(shared.sum / by), copy(shared.copy / by), ranks_per_core(1) {}
+
 Chunks Formula::cut(double bytes, double transfers) const {
     double most = std::max(1.0, std::floor(engine::max_messages / transfers));
     double count = std::clamp(std::ceil(bytes / chunk_bytes), 1.0, most);

@@ -34,6 +34,8 @@ class Formula {
     }
     // Time between two chunks of a stream that a rank receives, works on and passes on.
     double gap(double bytes, double work = 0) const;
+    // The same on the network as a rank sees it that works while those that share its core wait.
+    Formula alone() const { return Formula(*this, ranks_per_core); }
     // Rounds in which every rank passes on what it received in the round before. A chunk that is
     // ready to be sent waits for the sum of another.
     double rounds(double count, Chunks chunks, double work = 0) const;
@@ -55,6 +57,9 @@ class Formula {
     const double o, latency;      // overhead and latency of a message
     const double wire, sum, copy; // per byte
     const double ranks_per_core;
+
+  private:
+    Formula(const Formula &shared, double ranks_per_core);
 };
 
 } // namespace dtrain::collectives

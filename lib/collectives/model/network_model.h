@@ -19,7 +19,8 @@ struct NetworkModel {
     double copy_ns_per_byte = 0;
     // Between ranks of one group of the topology's innermost level (a host).
     double host_latency_ns = 0, host_overhead_ns = 0, host_ns_per_byte = 0;
-    // overhead_ns is that of a rank that shares a core with this many ranks, all of them working.
+    // Overheads and times per byte are those of a rank that shares a core with this many ranks, all
+    // of them working.
     double ranks_per_core = 1;
 };
 

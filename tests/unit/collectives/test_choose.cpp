@@ -152,6 +152,13 @@ void sensible_choices(void **) {
     shared.overhead_ns *= 128;
     assert_int_equal(int(chosen(call_of(Kind::barrier, 256, 0), shared)),
                      int(Algorithm::binomial_tree));
+    shared.ns_per_byte *= 128;
+    shared.reduce_ns_per_byte *= 128;
+    shared.copy_ns_per_byte *= 128;
+    for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast})
+        for (const uint64_t bytes : {8, 16384})
+            assert_int_equal(int(chosen(call_of(kind, 256, bytes), shared)),
+                             int(Algorithm::binomial_tree));
     Algorithm large = chosen(call_of(Kind::allreduce, 8, 1 << 28), model);
     assert_true(large == Algorithm::ring || large == Algorithm::halving_doubling);
     Algorithm small = chosen(call_of(Kind::allreduce, 1024, 64), model);

@@ -37,6 +37,16 @@ Bytes by_sodium(uint64_t number, Level level, size_t length) {
     return out;
 }
 
+// After this the key uses libcrypto for long records, if there is one.
+void carry_enough(CipherKey &its, bool seals) {
+    for (uint64_t carried = 0; carried <= CipherKey::worth_libcrypto; carried += 65536) {
+        Bytes bytes = text_of(65536);
+        if (seals) its.seal(carried, bytes.data(), 65536);
+        if (!seals) assert_false(its.open(carried, bytes.data(), 65536)); // nobody has sealed it
+    }
+    assert_int_equal(its.uses_libcrypto(), LibcryptoKey::make() != nullptr);
+}
+
 void both_libraries_make_the_same(void **) {
     if ((usable_ciphers() & bit_of(Cipher::aes256_gcm)) == 0) {
         print_message("this processor has no AES\n");
@@ -49,13 +59,18 @@ void both_libraries_make_the_same(void **) {
         seals.set(key);
         opens.set(key);
         uint64_t number = 0xABCDEF;
-        for (const size_t length : lengths) {
-            Bytes mine = text_of(length);
-            seals.seal(number, mine.data(), length);
-            assert_true(mine == by_sodium(number, level, length));
-            assert_true(opens.open(number, mine.data(), length));
-            assert_memory_equal(mine.data(), text_of(length).data(), length);
-            number++;
+        for (const bool enough : {false, true}) {
+            if (enough) carry_enough(seals, true);
+            if (enough) carry_enough(opens, false);
+            for (const size_t length : lengths) {
+                Bytes mine = text_of(length);
+                seals.seal(number, mine.data(), length);
+                assert_true(mine == by_sodium(number, level, length));
+                assert_true(opens.open(number, mine.data(), length));
+                assert_memory_equal(mine.data(), text_of(length).data(), length);
+                number++;
+            }
+            assert_true(enough || !seals.uses_libcrypto());
         }
     }
 }
@@ -67,6 +82,8 @@ void no_bit_may_change(void **) {
             alignas(16) CipherKey seals(cipher, level, true), opens(cipher, level, false);
             seals.set(key);
             opens.set(key);
+            if (cipher == Cipher::aes256_gcm) carry_enough(seals, true);
+            if (cipher == Cipher::aes256_gcm) carry_enough(opens, false);
             for (const size_t length : {size_t{3}, size_t{2048}}) {
                 Bytes sealed = text_of(length);
                 seals.seal(1, sealed.data(), length);
