@@ -1,11 +1,14 @@
-// Allocations, which fail now and then in a process that starves.
+// Allocations, which fail now and then in a process that starves, and may have fences.
 // SPDX-License-Identifier: Apache-2.0
+#include "fenced_memory.h"
 #include "libc_memory.h"
 #include "real.h"
 #include "scheduler.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <sys/mman.h>
 
 using namespace dtrain::simulator;
@@ -22,18 +25,41 @@ bool fails() {
 
 } // namespace
 
-INSTEAD void *malloc(size_t bytes) noexcept { return fails() ? nullptr : __libc_malloc(bytes); }
-
-INSTEAD void *calloc(size_t count, size_t bytes) noexcept {
-    return fails() ? nullptr : __libc_calloc(count, bytes);
+INSTEAD void *malloc(size_t bytes) noexcept {
+    if (fails()) return nullptr;
+    void *piece = FencedMemory::take(bytes);
+    return piece != nullptr ? piece : __libc_malloc(bytes);
 }
 
-INSTEAD void *realloc(void *piece, size_t bytes) noexcept {
-    return fails() ? nullptr : __libc_realloc(piece, bytes);
+INSTEAD void *calloc(size_t count, size_t bytes) noexcept {
+    if (fails()) return nullptr;
+    size_t all = 0;
+    void *piece = __builtin_mul_overflow(count, bytes, &all) ? nullptr : FencedMemory::take(all);
+    return piece != nullptr ? piece : __libc_calloc(count, bytes); // pages are zero
+}
+
+INSTEAD void *realloc(void *before, size_t bytes) noexcept {
+    if (fails()) return nullptr;
+    if (before != nullptr && !FencedMemory::owns(before)) return __libc_realloc(before, bytes);
+    void *piece = FencedMemory::take(bytes);
+    if (piece == nullptr) piece = __libc_malloc(bytes);
+    if (before == nullptr || piece == nullptr) return piece;
+    memcpy(piece, before, std::min(bytes, FencedMemory::bytes_of(before)));
+    FencedMemory::release(before);
+    return piece;
 }
 
 INSTEAD void *memalign(size_t border, size_t bytes) noexcept {
-    return fails() ? nullptr : __libc_memalign(border, bytes);
+    if (fails()) return nullptr;
+    void *piece = FencedMemory::take(bytes, border);
+    return piece != nullptr ? piece : __libc_memalign(border, bytes);
+}
+
+INSTEAD void free(void *piece) noexcept {
+    if (FencedMemory::owns(piece))
+        FencedMemory::release(piece);
+    else
+        __libc_free(piece);
 }
 
 INSTEAD void *aligned_alloc(size_t border, size_t bytes) noexcept {

@@ -43,6 +43,8 @@ void stay_on(int core) {
 void begin_process(int number, int thread, const std::function<void(int)> &program) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // cards access each other's memory
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+        signal(fault, SIG_DFL); // not cmocka's
     me = thread;
     take_baton();
     program(number);

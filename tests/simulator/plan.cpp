@@ -66,6 +66,8 @@ Plan::Plan(uint64_t seed) {
             options.emplace_back("protection", below(2) == 0 ? "integrity" : "encrypted");
         }
     }
+    // Requests are repeated while they are on their way, and while they wait for other workers.
+    if (below(3) == 0) options.emplace_back("ps.retry", std::to_string(1 + below(40)) + "ms");
 }
 
 void Plan::add_fault(uint64_t random) {

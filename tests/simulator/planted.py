@@ -51,7 +51,10 @@ PLANTS = {
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
         "its timeout is|has not ended"),
+    "a request is remembered after its table": (
+        "lib/ps/node/node.cpp", "local_->settled(request);", "(void)request;", "ended by signal 11"),
 }
+FENCED = {"a request is remembered after its table"}
 
 
 def commands(build):
@@ -92,10 +95,11 @@ def link(build, folder, planted):
     return program
 
 
-def lives_until_found(program, sign):
+def lives_until_found(program, sign, fences):
     for first in range(1, MOST_LIVES, 50):
         done = subprocess.run([program, "jobs*"], env={**os.environ, "DTRAIN_SEED": str(first), "DTRAIN_SEEDS": "50",
-                                                       "DTRAIN_SIMULATOR_FIRST": "1"},
+                                                       "DTRAIN_SIMULATOR_FIRST": "1",
+                                                       "DTRAIN_SIMULATOR_FENCES": "1" if fences else "0"},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         if done.returncode == 0:
             continue
@@ -114,7 +118,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             program = link(build, folder, compile_planted(build, folder, source, old, new))
-            lives, said = lives_until_found(program, sign)
+            lives, said = lives_until_found(program, sign, name in FENCED)
         print(f"{name}: {'NOT FOUND' if lives is None else f'{lives} lives'}\n    {said[:200]}", flush=True)
         if lives is None:
             missed.append(name)

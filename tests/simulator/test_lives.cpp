@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DTRAIN_SEED, DTRAIN_SEEDS: the first seed (default 1), and how many; DTRAIN_TEST_SECONDS instead
-// of the latter: for how long.
+// of the latter: for how long. DTRAIN_SIMULATOR_FENCES=1: every access to freed
+// memory, or behind the end of a piece, ends a life.
 #include "check.h"
 #include "dtrain.h"
 #include "job.h"
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
 using namespace dtrain::simulator;
@@ -107,7 +109,18 @@ void prepare_openssl() {
 
 } // namespace
 
-int main() {
+// Touches memory that is not there, which the fences must see.
+int touch(const char *what) {
+    auto *const piece = static_cast<volatile char *>(malloc(100));
+    piece[99] = 1;
+    if (strcmp(what, "freed") == 0) free(const_cast<char *>(piece));
+    const char seen = piece[strcmp(what, "behind") == 0 ? 112 : 99];
+    printf("%d\n", seen);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--touch") == 0) return touch(argv[2]);
     prepare_openssl();
     const CMUnitTest tests[] = {cmocka_unit_test(jobs_keep_their_promise),
                                 cmocka_unit_test(a_seed_is_one_life)};

@@ -190,24 +190,21 @@ double vectors_path(const Formula &f) {
     return first_up + first_down + more * std::max(2 * f.o + chunks.bytes * f.sum, wire);
 }
 
-// Few ranks of the tree work at the same time. But a core receives, sends and adds up for each of
-// its ranks.
 double vectors_cost(const Formula &f) {
-    const double up = f.kind != Kind::broadcast, down = f.kind != Kind::reduce;
-    const double work = (up + down) * (2 * f.o + f.m * f.wire) + up * f.m * f.sum;
-    return f.ranks_per_core > 1 ? std::max(vectors_path(f.alone()), work) : vectors_path(f);
+    const double up = f.kind != Kind::broadcast ? f.to_one(1) : 0,
+                 down = f.kind != Kind::reduce ? f.to_one(0) : 0;
+    return f.path_and_work(vectors_path, up + down);
 }
 
 double blocks_cost(const Formula &f) { return doubling_blocks_cost(f, f.n, f.m, true); }
 
-// Twice the longest path of the tree, on which few ranks work at the same time. But a core handles
-// four messages, two of them sends, for each of its ranks.
-double barrier_cost(const Formula &f) {
-    const double own = f.o / f.ranks_per_core, wire = f.wire, depth = f.log2_down(),
-                 children = f.log2_up(), between = std::max(own, wire);
-    const double path = depth * (2 * own + f.latency + wire) + (children - depth) * between;
-    return std::max(2 * path + f.copy, 4 * f.o);
+// Twice the longest path of the tree. A core handles four messages, two of them sends, for each of
+// its ranks.
+double barrier_path(const Formula &f) {
+    const double depth = f.log2_down(), children = f.log2_up(), between = std::max(f.o, f.wire);
+    return 2 * (depth * f.hop(1) + (children - depth) * between) + f.copy;
 }
+double barrier_cost(const Formula &f) { return f.path_and_work(barrier_path, 4 * f.o); }
 
 constexpr Method methods[] = {
     {Kind::allreduce, allreduce, vectors_cost}, {Kind::reduce, reduce, vectors_cost},

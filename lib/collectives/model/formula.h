@@ -34,8 +34,15 @@ class Formula {
     }
     // Time between two chunks of a stream that a rank receives, works on and passes on.
     double gap(double bytes, double work = 0) const;
-    // The same on the network as a rank sees it that works while those that share its core wait.
-    Formula alone() const { return Formula(*this, ranks_per_core); }
+    // Where few of the ranks that share a core work at the same time: the longest path with a core
+    // to itself, which waits for the work of the core for its other ranks.
+    template <class Path> double path_and_work(const Path &path, double work) const {
+        return path(Formula(*this, ranks_per_core)) + work * (1 - 1 / ranks_per_core);
+    }
+    // The work for a rank, as it is on average, if vectors go from all ranks to one, or back.
+    double to_one(double vectors_summed) const {
+        return (n - 1) / n * (2 * o + m * wire + vectors_summed * m * sum);
+    }
     // Rounds in which every rank passes on what it received in the round before. A chunk that is
     // ready to be sent waits for the sum of another.
     double rounds(double count, Chunks chunks, double work = 0) const;
