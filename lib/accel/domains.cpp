@@ -18,20 +18,22 @@ namespace {
 
 constexpr size_t max_names = 4096; // bytes that list() may write
 
-// Which plugin serves an accelerator, and how the library's name begins by which programs use it.
+// Which plugin serves an accelerator, and the library by which programs use that.
 struct Known {
     const char *plugin, *library;
 };
-constexpr Known known_accelerators[] = {{"cuda", "libcuda.so"}};
+constexpr Known known_accelerators[] = {{"cuda", "libcuda.so.1"}};
 
-// Does not ask dlopen(), which would look for the file in some fifty places.
-bool is_loaded(const char *library) {
-    const auto is_it = [](dl_phdr_info *info, size_t, void *name) {
+// In whichever version. Does not ask dlopen(), which would look for the file in some fifty places.
+bool is_loaded(std::string_view library) {
+    constexpr std::string_view suffix = ".so";
+    std::string_view stem = library.substr(0, library.find(suffix) + suffix.size());
+    const auto is_it = [](dl_phdr_info *info, size_t, void *wanted) {
         const std::string_view path = info->dlpi_name;
         const std::string_view file = path.substr(path.rfind('/') + 1); // all of it without a '/'
-        return int(file.starts_with(static_cast<const char *>(name)));
+        return int(file.starts_with(*static_cast<const std::string_view *>(wanted)));
     };
-    return dl_iterate_phdr(is_it, const_cast<char *>(library)) != 0;
+    return dl_iterate_phdr(is_it, &stem) != 0;
 }
 
 // Whether this process can read the byte. Where the system forbids the question: yes.

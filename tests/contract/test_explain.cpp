@@ -64,8 +64,10 @@ void each_way_once_and_a_table(void **) {
     assert_int_equal(said.count("window direct (inside a host, all ranks' buffers are shared"), 1);
     assert_int_equal(said.count("broadcast of 400000 bytes f32 over 2 ranks: window pipeline"), 1);
     assert_int_equal(said.count("explain: "), said.all.size());
-    // The table: a heading and a line for each of the four.
-    assert_int_equal(said.all.size(), 4 + 1 + 4);
+    // The distance; the table: a heading and a line for each of the four.
+    assert_int_equal(said.all.size(), 4 + 1 + 1 + 4);
+    assert_int_equal(said.count("2 ranks: cores are "),
+                     1); // measured, unless others keep them busy
     assert_int_equal(said.count("bytes from", "median"), 1);
     auto has = [&](const char *row) {
         return std::any_of(said.all.begin(), said.all.end(), [&](const std::string &line) {
@@ -79,6 +81,18 @@ void each_way_once_and_a_table(void **) {
     assert_true(has("allreduce 262144 window pipeline 3 - "));
     assert_true(has("allreduce 262144 window direct 1 - "));
     assert_true(has("broadcast 262144 "));
+}
+
+void the_distance_is_given(void **) {
+    const auto make_a_call = [](int, dtrain_context_t *, dtrain_comm_t *comm) {
+        float sum = 1;
+        OK(dtrain_allreduce(comm, &sum, &sum, 1, DTRAIN_F32, DTRAIN_SUM, nullptr, nullptr));
+    };
+    Lines lines[2], others[2];
+    calls(2, {{"shm.distance", "far"}}, lines, make_a_call);
+    assert_int_equal(lines[0].count("cores are taken to be far apart: option shm.distance"), 1);
+    calls(2, {}, others, make_a_call);
+    assert_int_equal(others[0].count("cores are taken to be near: not measured"), 1);
 }
 
 void predicted_over_messages(void **) {
@@ -152,6 +166,7 @@ void adapting_ranks_always_take_the_same(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(each_way_once_and_a_table),
+        cmocka_unit_test(the_distance_is_given),
         cmocka_unit_test(predicted_over_messages),
         cmocka_unit_test(what_is_forced),
         cmocka_unit_test(adapting_ranks_always_take_the_same),

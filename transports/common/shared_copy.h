@@ -55,9 +55,12 @@ class Remoteness {
         recent_[next_++ % recent_.size()] = store_ns;
         std::array<int64_t, samples> sorted = recent_;
         std::sort(sorted.begin(), sorted.end());
-        is_far_ = sorted[samples / 2] >= far_ns;
+        median_ns_ = sorted[samples / 2];
+        is_far_ = median_ns_ >= far_ns;
     }
     bool is_far() const { return is_far_; }
+    int64_t median_ns() const { return median_ns_; } // of the last ones
+    uint32_t measurements() const { return next_; }
 
   private:
     static constexpr uint32_t samples = 3; // of which the median counts
@@ -67,6 +70,7 @@ class Remoteness {
 
     std::array<int64_t, samples> recent_{};
     uint32_t next_ = 0;
+    int64_t median_ns_ = 0;
     bool is_far_ = false;
 };
 
@@ -103,6 +107,8 @@ class SharedCopy {
         return can_stream &&
                (distance_ == Distance::measured ? reader_.is_far() : distance_ == Distance::far);
     }
+    const Remoteness &reader() const { return reader_; }
+    bool is_measured() const { return can_stream && distance_ == Distance::measured; }
     // Whether the lines of the next copy are better left with the reader: they are far away, or one
     // of them is measured.
     bool leaves_lines(uint64_t bytes) const { return is_far() || measures(bytes); }

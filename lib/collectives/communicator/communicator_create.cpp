@@ -45,6 +45,8 @@ Communicator::~Communicator() {
     agent_.locked([&] {
         session_->mesh().purge(engine::make_tag(ranks_.tag_id, 0, engine::TagClass::collective, 0),
                                engine::group_mask);
+        if (times_.explainer != nullptr && memory_.window() != nullptr)
+            times_.explainer->tell_distance(memory_.window()->writes());
         memory_.close();
     });
     session_->tags().free(ranks_.tag_id);

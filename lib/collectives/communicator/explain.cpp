@@ -131,6 +131,20 @@ void Explainer::explain(const trace::Record &record, Row &row, int64_t elapsed_n
               others.empty() ? "none" : others.c_str());
 }
 
+void Explainer::tell_distance(const tp::SharedCopy &writes) {
+    const tp::Remoteness &reader = writes.reader();
+    const char *const where = writes.is_far() ? "far apart" : "near";
+    if (reader.measurements() > 0)
+        log_.tell("explain: %d ranks: cores are %s: a store into a line that another rank has read "
+                  "takes %lld ns (of %u measurements, the last ones)",
+                  rules_.ranks, where, static_cast<long long>(reader.median_ns()),
+                  unsigned{reader.measurements()});
+    else
+        log_.tell("explain: %d ranks: cores are taken to be %s: %s", rules_.ranks, where,
+                  writes.is_measured() ? "not measured, too little was written"
+                                       : "option shm.distance says so");
+}
+
 Explainer::~Explainer() {
     if (rows_.empty()) return;
     log_.tell("explain: %d ranks: %-14s %12s  %-20s %9s %12s %12s %12s", rules_.ranks, "kind",

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/log.h"
 #include "collectives/cost/choose.h"
+#include "common/shared_copy.h"
 #include "engine/operation.h"
 
 #include <cstdint>
@@ -28,6 +29,8 @@ class Explainer {
     ~Explainer(); // logs the table
 
     void ended(const engine::Operation &operation, int64_t elapsed_ns);
+    // Logs how far apart the cores are, by what this rank wrote for the others in shared memory.
+    void tell_distance(const tp::SharedCopy &writes);
 
   private:
     struct Row {

@@ -122,6 +122,7 @@ class Window {
     // bytes must be written next.
     bool streams(void *to, uint64_t bytes) { return writes_.streams(to, bytes); }
     bool readers_are_far() const { return writes_.is_far(); } // as of the last write()
+    const tp::SharedCopy &writes() const { return writes_; }
 
     // Wakes ranks that sleep until something is stored.
     void ring() const { device_.ops().window_ring(window_); }
