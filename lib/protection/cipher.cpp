@@ -25,8 +25,8 @@ struct Nonce {
     }
     uint8_t bytes[12] = {};
 };
-static_assert(sizeof(Nonce) == crypto_aead_aes256gcm_NPUBBYTES &&
-              sizeof(Nonce) == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
+static_assert(sizeof(Nonce) == crypto_aead_aes256gcm_NPUBBYTES);
+static_assert(sizeof(Nonce) == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
 
 const auto *aes(const uint8_t *schedule) {
     return reinterpret_cast<const crypto_aead_aes256gcm_state *>(schedule);
