@@ -94,7 +94,8 @@ Status parse_endpoint(const std::string &text, const char *what, Endpoint &out) 
     unsigned number = 0;
     auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (host.empty() || port.empty() || error != std::errc{} || *end != 0 || number > 65535 ||
-        (!bracketed && host.find(':') != std::string::npos) || host.size() > 255)
+        (!bracketed && host.find(':') != std::string::npos) || host.size() > 255 ||
+        host.find_first_of("[]") != std::string::npos)
         return fail(DTRAIN_ERR_INVALID, "%s: \"%.200s\" is not host:port", what, text.c_str());
     out = {host, port};
     return DTRAIN_OK;

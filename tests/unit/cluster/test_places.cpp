@@ -67,7 +67,8 @@ void places_travel_as_texts(void **) {
     assert_true(many.text().size() < wire::max_address);
     assert_int_equal(Place::parse(many.text(), "place", read), DTRAIN_OK);
     assert_true(read.endpoints.size() > 4);
-    for (const char *bad : {"", "5f3a@", "xyz@10.0.0.4:1", "5f@", "1@10.0.0.4", "1@a:1,,b:2"})
+    for (const char *bad : {"", "5f3a@", "xyz@10.0.0.4:1", "5f@", "1@10.0.0.4", "1@a:1,,b:2",
+                            "1@[[::1]]:80", "1@a[0]:1", "1@]:1"})
         assert_int_equal(Place::parse(bad, "place", read), DTRAIN_ERR_INVALID);
 }
 
