@@ -124,7 +124,7 @@ std::string canonical_name(const std::string &host, int64_t deadline_ns) {
     addrinfo hints = tcp_hints(), *list = nullptr;
     hints.ai_flags |= AI_CANONNAME;
     if (tp::find_addresses(host.c_str(), "0", hints, deadline_ns, &list) != 0) return "";
-    const std::string name = list->ai_canonname != nullptr ? list->ai_canonname : "";
+    std::string name = list->ai_canonname != nullptr ? list->ai_canonname : "";
     freeaddrinfo(list);
     return name;
 }
