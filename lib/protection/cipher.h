@@ -6,8 +6,8 @@
 // costs a third of encryption, and needs no other key or algorithm.
 //
 // Short records of AES are libsodium's, and so are long ones unless there is OpenSSL's libcrypto,
-// which begins more slowly and is then faster. The bytes are the same. A process takes 5 ms to load
-// it, so that a connection begins to use it when it has carried enough for that to matter.
+// which begins more slowly and is then faster. The bytes are the same. A process is slow to load
+// it (docs/PERFORMANCE.md, "Starting many ranks"), so only a connection that has carried much does.
 #pragma once
 #include "protection/level.h"
 

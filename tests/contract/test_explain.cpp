@@ -92,7 +92,7 @@ void the_distance_is_given(void **) {
     calls(2, {{"shm.distance", "far"}}, lines, make_a_call);
     assert_int_equal(lines[0].count("cores are taken to be far apart: option shm.distance"), 1);
     calls(2, {}, others, make_a_call);
-    assert_int_equal(others[0].count("cores are taken to be near: not measured"), 1);
+    assert_int_equal(others[0].count("cores are taken to be near: it was not measured"), 1);
 }
 
 void predicted_over_messages(void **) {

@@ -56,9 +56,8 @@ class Remoteness {
         std::array<int64_t, samples> sorted = recent_;
         std::sort(sorted.begin(), sorted.end());
         median_ns_ = sorted[samples / 2];
-        is_far_ = median_ns_ >= far_ns;
     }
-    bool is_far() const { return is_far_; }
+    bool is_far() const { return median_ns_ >= far_ns; }
     int64_t median_ns() const { return median_ns_; } // of the last ones
     uint32_t measurements() const { return next_; }
 
@@ -71,7 +70,6 @@ class Remoteness {
     std::array<int64_t, samples> recent_{};
     uint32_t next_ = 0;
     int64_t median_ns_ = 0;
-    bool is_far_ = false;
 };
 
 // The copies of one writer. A store into a line that the reader still has in its cache waits for
@@ -108,7 +106,7 @@ class SharedCopy {
                (distance_ == Distance::measured ? reader_.is_far() : distance_ == Distance::far);
     }
     const Remoteness &reader() const { return reader_; }
-    bool is_measured() const { return can_stream && distance_ == Distance::measured; }
+    bool is_measured() const { return distance_ == Distance::measured; }
     // Whether the lines of the next copy are better left with the reader: they are far away, or one
     // of them is measured.
     bool leaves_lines(uint64_t bytes) const { return is_far() || measures(bytes); }

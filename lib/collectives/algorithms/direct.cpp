@@ -167,10 +167,10 @@ double reduce_path(const Formula &f) {
     return std::max(exchange(f, false, true) + sums_at_end(f, 1, (f.n - 1) * f.cut(f.m).count - 1),
                     exchange(f, false, true, summed(f)));
 }
+double reduce_cost(const Formula &f) { return f.path_and_work(reduce_path, f.to_one(1)); }
 // All-gather and all-to-all.
 double blocks_cost(const Formula &f) { return exchange(f, true, true, copied(f)); }
 double barrier_cost(const Formula &f) { return exchange(f, true, true); }
-double reduce_cost(const Formula &f) { return f.path_and_work(reduce_path, f.to_one(1)); }
 double broadcast_path(const Formula &f) { return exchange(f, true, false); }
 double broadcast_cost(const Formula &f) { return f.path_and_work(broadcast_path, f.to_one(0)); }
 double scatter_cost(const Formula &f) { return exchange(f, true, false, copied(f)); }

@@ -42,11 +42,11 @@ Communicator::~Communicator() {
     faults_.cancel("the communicator was destroyed");
     // The transports withdraw pending operations, if necessary by dropping the connection.
     agent_.wait_until([&] { return faults_.is_idle(); }, INT64_MAX);
+    if (times_.explainer != nullptr && memory_.window() != nullptr)
+        times_.explainer->tell_distance(memory_.window()->writes());
     agent_.locked([&] {
         session_->mesh().purge(engine::make_tag(ranks_.tag_id, 0, engine::TagClass::collective, 0),
                                engine::group_mask);
-        if (times_.explainer != nullptr && memory_.window() != nullptr)
-            times_.explainer->tell_distance(memory_.window()->writes());
         memory_.close();
     });
     session_->tags().free(ranks_.tag_id);

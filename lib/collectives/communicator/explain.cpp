@@ -132,6 +132,7 @@ void Explainer::explain(const trace::Record &record, Row &row, int64_t elapsed_n
 }
 
 void Explainer::tell_distance(const tp::SharedCopy &writes) {
+    if (rows_.empty()) return;
     const tp::Remoteness &reader = writes.reader();
     const char *const where = writes.is_far() ? "far apart" : "near";
     if (reader.measurements() > 0)
@@ -141,8 +142,7 @@ void Explainer::tell_distance(const tp::SharedCopy &writes) {
                   unsigned{reader.measurements()});
     else
         log_.tell("explain: %d ranks: cores are taken to be %s: %s", rules_.ranks, where,
-                  writes.is_measured() ? "not measured, too little was written"
-                                       : "option shm.distance says so");
+                  writes.is_measured() ? "it was not measured" : "option shm.distance says so");
 }
 
 Explainer::~Explainer() {

@@ -29,7 +29,8 @@ class Explainer {
     ~Explainer(); // logs the table
 
     void ended(const engine::Operation &operation, int64_t elapsed_ns);
-    // Logs how far apart the cores are, by what this rank wrote for the others in shared memory.
+    // Logs how far apart the cores are, by what this rank wrote for the others in shared memory, if
+    // there were calls. At the end, when none is in progress.
     void tell_distance(const tp::SharedCopy &writes);
 
   private:

@@ -66,7 +66,7 @@ class Formula {
     const double ranks_per_core;
 
   private:
-    Formula(const Formula &shared, double ranks_per_core);
+    Formula(const Formula &shared, double by); // a core to itself: all of its work by that divided
 };
 
 } // namespace dtrain::collectives
