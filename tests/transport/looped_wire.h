@@ -22,6 +22,7 @@ class LoopedWire final : public WireWithoutCards {
         attr_.bulk_limit = 1 << 20;
     }
     size_t room = SIZE_MAX;      // packets that it takes until told otherwise
+    uint32_t tries = 0;          // to send a packet
     bool stuck = false;          // nothing comes back
     uint32_t late = 0;           // calls of progress() without anything
     uint32_t *unheard = nullptr; // gets how many packets had not come back at the end
@@ -57,6 +58,7 @@ class LoopedWire final : public WireWithoutCards {
         if (!unheard) packets_.clear();
     }
     rdm::Sent send(rdm::Link *, const void *head, size_t len, rdm::Operation *payload) override {
+        tries++;
         if (!room) return rdm::Sent::busy;
         room--;
         const auto *first = static_cast<const uint8_t *>(head);

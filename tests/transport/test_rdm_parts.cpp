@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "looped_device.h"
 
+#include <poll.h>
+
 namespace dtrain::test {
 namespace {
 
@@ -41,6 +43,34 @@ void small_messages_go_or_wait(void **) {
             assert_int_equal(looped.status(receive_cookie), DTRAIN_OK);
             assert_true(looped.got == looped.sent);
         }
+}
+
+// A peer that is stopped may keep the wire busy for minutes, and the wire signals nothing.
+void nobody_spins_while_the_wire_is_busy(void **) {
+    Looped looped;
+    looped.wire->room = 0;
+    looped.receive();
+    looped.send();
+    const int64_t end = now_ns() + 20'000'000'000;
+    const auto sleep = [&] {
+        while (looped.device.arm() != DTRAIN_OK && now_ns() < end) looped.progress();
+        pollfd event{looped.device.event_fd(), POLLIN, 0};
+        assert_int_equal(poll(&event, 1, 20'000), 1); // it is woken to try again
+        looped.progress();
+    };
+    for (int i = 0; i < 3; i++) {
+        const uint32_t tries = looped.wire->tries;
+        sleep();
+        // At once for a while, then once each time it is woken.
+        if (i > 0) assert_in_range(looped.wire->tries - tries, 1, 3);
+        assert_false(looped.is_done(send_cookie));
+    }
+    looped.wire->room = SIZE_MAX;
+    sleep();
+    while (!looped.is_done(receive_cookie) && now_ns() < end) looped.progress();
+    assert_int_equal(looped.status(send_cookie), DTRAIN_OK);
+    assert_int_equal(looped.status(receive_cookie), DTRAIN_OK);
+    assert_true(looped.got == looped.sent);
 }
 
 // Its receiver gets all of it, and what another endpoint sends then.
@@ -114,6 +144,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_wire_gets_a_message_part_by_part),
         cmocka_unit_test(small_messages_go_or_wait),
+        cmocka_unit_test(nobody_spins_while_the_wire_is_busy),
         cmocka_unit_test(an_endpoint_goes_in_the_middle_of_its_message),
         cmocka_unit_test(a_link_breaks_in_the_middle_of_a_message),
         cmocka_unit_test(a_wire_lacks_memory),

@@ -27,7 +27,7 @@ void Connection::flush() {
     if (!up() || broken_ || goodbye_) return;
     while (!control_.empty()) {
         const Sent result = send_head(control_.front(), nullptr);
-        if (result == Sent::busy) shared_.attention = true;
+        if (result == Sent::busy) shared_.waits = true;
         if (result != Sent::now) return;
         control_.pop();
     }
@@ -64,7 +64,7 @@ bool Connection::send_message() {
     const Sent result = send_head(head, !eager || length ? message : nullptr);
     if (result == Sent::busy || result == Sent::broken) {
         if (!eager) rendezvous_.end(message);
-        shared_.attention = true;
+        shared_.waits = true;
         return false;
     }
     queue_.remove(message);
@@ -82,7 +82,7 @@ bool Connection::send_message() {
 bool Connection::send_part(const Head &head) {
     Job *message = queue_.front(), *part = shared_.jobs.get();
     if (!part) {
-        shared_.attention = true; // there may be memory later
+        shared_.waits = true; // there may be memory later
         return false;
     }
     part->kind = Job::Kind::part;
@@ -94,7 +94,7 @@ bool Connection::send_part(const Head &head) {
     const Sent result = send_head(head, part);
     if (result == Sent::busy || result == Sent::broken) {
         shared_.jobs.put(part);
-        shared_.attention = true;
+        shared_.waits = true;
         return false;
     }
     if (!message->begun) window_.sent(message->length);

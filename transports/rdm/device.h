@@ -68,15 +68,17 @@ class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, p
     void look_around();
     void work();
     void set_timer();
+    bool may_sleep_while_it_waits();
     void drain();
 
     std::unique_ptr<Wire> wire_;
     Handshakes handshakes_;
     Address own_;
     tp::Fd epoll_, timer_;
-    bool protects_all_ = false; // connections, whatever their peers demand
-    bool look_next_ = false;    // the caller slept or is about to
-    int64_t tick_ns_ = 0;       // interval of the timer; 0: off
+    bool protects_all_ = false;  // connections, whatever their peers demand
+    bool look_next_ = false;     // the caller slept or is about to
+    int64_t tick_ns_ = 0;        // interval of the timer; 0: off
+    int64_t waits_since_ns_ = 0; // 0: nothing waits for the wire
     uint32_t ticks_ = 0, told_ = 0;
     int64_t looked_ns_ = 0;
 };

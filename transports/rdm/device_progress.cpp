@@ -16,6 +16,9 @@ constexpr uint32_t look_every = 64;
 constexpr int64_t look_every_ns = 1'000'000;
 // Of this many calls with completions to report, one polls the network all the same.
 constexpr uint32_t network_every = 16;
+// What a busy wire could not take is tried again in each round, and after a while only at this
+// interval: a peer that is stopped or cut off may keep the wire busy for long.
+constexpr int64_t busy_tick_ns = 1'000'000;
 constexpr int64_t withdrawal_tick_ns = 5'000'000; // while withdrawn memory has not been returned
 constexpr int64_t handshake_tick_ns = 50'000'000; // while a handshake is in progress
 constexpr int64_t idle_tick_ns = 2'000'000'000;   // to find peers that are gone
@@ -27,24 +30,38 @@ constexpr int last_rounds = 100;            // to receive what a process that ha
 
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
     // Completions are reported at once: polling the network takes one or several system calls.
-    if (!shared_.completions.empty() && !shared_.attention && ++told_ % network_every)
+    const bool attention = shared_.attention || shared_.waits;
+    if (!shared_.completions.empty() && !attention && ++told_ % network_every)
         return shared_.completions.pop(done, max);
     if (!wire_->progress())
         return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", shared_.name);
     if (look_next_ || (++ticks_ % look_every == 0 && look_is_due())) look_around();
-    if (std::exchange(shared_.attention, false)) work();
+    if (std::exchange(shared_.attention, false) || shared_.waits) work();
     return shared_.completions.pop(done, max);
 }
 
 dtrain_status_t Device::arm() {
     look_next_ = true;
-    if (!shared_.completions.empty() || shared_.attention || !wire_->arm()) return DTRAIN_ERR_BUSY;
+    if (!shared_.completions.empty() || shared_.attention || !may_sleep_while_it_waits() ||
+        !wire_->arm())
+        return DTRAIN_ERR_BUSY;
     epoll_event event;
     return epoll_wait(epoll_.get(), &event, 1, 0) > 0 ? DTRAIN_ERR_BUSY : DTRAIN_OK;
 }
 
+// Wires signal when they have room again, but not all of them always, and memory does not: so the
+// timer goes as well.
+bool Device::may_sleep_while_it_waits() {
+    if (!shared_.waits) return true;
+    const int64_t now = host().now_ns();
+    if (waits_since_ns_ == 0) waits_since_ns_ = now;
+    set_timer();
+    return now - waits_since_ns_ >= busy_tick_ns;
+}
+
 // Handles broken connections, connections that wait for the wire, and handshakes.
 void Device::work() {
+    shared_.waits = false;
     handshakes_.work();
     while (Connection *guest = connections_.overdue_guest(looked_ns_)) {
         guest->fail("the job has not named this peer");
@@ -57,6 +74,7 @@ void Device::work() {
         else
             c->work();
     }
+    if (!shared_.waits) waits_since_ns_ = 0;
 }
 
 bool Device::watch(int fd, void *what) {
@@ -96,6 +114,7 @@ void Device::set_timer() {
     int64_t ns = !handshakes_.idle() ? handshake_tick_ns : connections_.front() ? idle_tick_ns : 0;
     for (Connection *c = connections_.front(); c; c = connections_.next(c))
         if (c->waits_for_memory()) ns = withdrawal_tick_ns;
+    if (shared_.waits) ns = busy_tick_ns;
     if (ns == tick_ns_) return;
     tick_ns_ = ns;
     itimerspec when{};

@@ -278,7 +278,7 @@ void Handshakes::advance(Handshake *h) {
         if (sent == Kind::verdict && h->verdict == tp::Verdict::accepted) return accept(h);
         if (sent == Kind::verdict) h->deadline_ns = shared_.host.now_ns() + refusal_ns;
     }
-    shared_.attention |= h->due != Kind{};
+    shared_.waits |= h->due != Kind{};
     if (shared_.host.now_ns() < h->deadline_ns) return;
     if (h->verdict == tp::Verdict::accepted)
         give_up(h, DTRAIN_ERR_PEER, "no answer in time: is its process alive and in the library?");

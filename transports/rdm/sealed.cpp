@@ -52,7 +52,7 @@ Sent Sealed::flush_record() {
     if (!out_length_) return Sent::now;
     const Sent result = shared_.wire->send(channel_.link, out_.get(), out_length_, nullptr);
     if (result == Sent::now) out_length_ = 0;
-    if (result == Sent::busy) shared_.attention = true;
+    if (result == Sent::busy) shared_.waits = true;
     return result;
 }
 
@@ -104,7 +104,7 @@ Sent Sealed::announce(Link *, const void *head, size_t len, Operation *bulk) {
     Outgoing *made = outgoing_pool_.get();
     if (!made || !outgoing_.insert(made, &made->id)) {
         if (made) outgoing_pool_.put(made);
-        shared_.attention = true; // there may be memory later
+        shared_.waits = true; // there may be memory later
         return Sent::busy;
     }
     made->operation = bulk;

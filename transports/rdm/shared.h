@@ -44,6 +44,7 @@ struct Shared : protocol::Shared {
     tp::IdTable<Channel> channels;
     tp::Pool<Job> jobs;
     uint64_t copied = 0; // bytes of payloads that arrived in packets
+    bool waits = false;  // something could not go: the wire is busy, or memory is missing
 };
 
 } // namespace dtrain::rdm
