@@ -36,7 +36,8 @@ constexpr OptionSpec all_options[] = {
      "create tables with their contents from the newest checkpoint that has them; the same on "
      "all ranks"},
     {"chunk.bytes", "auto", auto_size, 4 * KiB, GiB, nullptr,
-     "size of the pieces into which schedules cut large messages; auto: what \"dtrain-bench "
+     "size of the pieces into which schedules cut large messages, at most; auto: what "
+     "\"dtrain-bench "
      "tune\" found, else 256K, or 1M (divided by the number of rails) on networks with remote "
      "writes"},
     {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,

@@ -155,6 +155,10 @@ double sums_of_trees(double sum, double wire, double height) {
     return sum * std::clamp(lag, 2.0, std::max(2.5, height + 1));
 }
 
+// Over a link that two of a rank's peers share, 16 MiB take so much longer than over one that
+// belongs to a single peer (`bench/hosts --kinds broadcast --hosts 4 --ranks-per-host 1`).
+constexpr double two_on_a_link = 1.08;
+
 double cost(const Formula &f) {
     Chunks chunks = f.cut(f.m / 2, 4); // of each half
     double wire = chunks.bytes * f.wire, sum = chunks.bytes * f.sum, more = chunks.count - 1;
@@ -173,7 +177,8 @@ double cost(const Formula &f) {
     }
     double height = f.log2_up(), slots = height - f.lonely_fold();
     if (f.kind == Kind::broadcast)
-        return height * down + slots * later_down + more * std::max(4 * f.o, 2 * wire);
+        return height * down + slots * later_down +
+               more * std::max(4 * f.o, 2 * wire * two_on_a_link);
     double behind = f.size == 2 ? 0 : f.size == 3 ? wire : std::max(wire, 2 * sum);
     double busy = 4 * f.o + sums_of_trees(sum, wire, height);
     return height * up + slots * later_up + more * std::max(busy, 2 * wire + behind);

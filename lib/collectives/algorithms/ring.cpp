@@ -8,7 +8,9 @@
 #include "collectives/call/layout.h"
 #include "engine/tag.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 namespace dtrain::collectives {
 namespace {
@@ -103,6 +105,25 @@ void broadcast(Plan &plan) {
     if (right_of(plan) != plan.spec.root) plan.send(right_of(plan), all);
 }
 
+// The chain ends at the root.
+void reduce(Plan &plan) {
+    const uint64_t all = input_bytes(plan.spec);
+    const bool is_first = left_of(plan) == plan.spec.root, is_root = plan.rank == plan.spec.root;
+    const Extent sums = is_root ? plan.out(0, all) : plan.scratch(is_first ? 0 : all);
+    plan.limit_messages(1, all);
+    plan.each_chunk(all, [&](uint64_t begin, uint64_t bytes) {
+        Extent sum = plan.in(begin, bytes);
+        if (!is_first) {
+            plan.recv_reduce(left_of(plan), sum, sums.part(begin, bytes));
+            sum = sums.part(begin, bytes);
+        }
+        if (is_root)
+            plan.finish(sum);
+        else
+            plan.send(right_of(plan), sum);
+    });
+}
+
 double reduce_scatter_cost(const Formula &f) {
     return f.rounds(f.n - 1, f.cut(f.m, f.n - 1), f.sum);
 }
@@ -112,17 +133,31 @@ double broadcast_cost(const Formula &f) {
     return (f.n - 1) * f.hop(chunks.bytes) + (chunks.count - 1) * f.gap(chunks.bytes);
 }
 
+// Where sums are slower than the link, chunks that have come wait to be summed, and a sum that is
+// to be sent waits behind them. The size of the lag was measured in the simulation. Where ranks
+// share cores, each chunk would have to wait for the turn of each rank.
+double reduce_cost(const Formula &f) {
+    constexpr double lag = 1.3;
+    Chunks chunks = f.cut(f.m);
+    const double more = chunks.count - 1, work = 2 * f.o + chunks.bytes * f.sum,
+                 coming = std::max(f.o, chunks.bytes * f.wire);
+    if (f.ranks_per_core > 1) return std::numeric_limits<double>::infinity();
+    return (f.n - 1) * f.hop(chunks.bytes, f.sum) + more * f.gap(chunks.bytes, f.sum) +
+           lag * (f.n - 2) * more * std::max(work - coming, 0.0);
+}
+
 constexpr Method methods[] = {
     {Kind::allreduce, allreduce, ring_allreduce_cost, engine::max_messages / 2 + 1},
     {Kind::reduce_scatter, reduce_scatter, reduce_scatter_cost, engine::max_messages + 1},
     {Kind::allgather, allgather, allgather_cost, engine::max_messages + 1},
     {Kind::broadcast, broadcast, broadcast_cost},
+    {Kind::reduce, reduce, reduce_cost},
 };
 
 } // namespace
 
 constinit const Description algorithms::ring = {
-    .about = "messages between neighbors only, pipelined; broadcast: a chain",
+    .about = "messages between neighbors only, pipelined; with a root: a chain",
     .source = "Patarasuk, Yuan 2009",
     .methods = methods,
     .crossing = Crossing::one_rank,

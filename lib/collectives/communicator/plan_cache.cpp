@@ -25,7 +25,9 @@ Status PlanCache::make(const CollectiveSpec &spec, std::optional<Algorithm> want
     if (spec.kind == Kind::allreduce && forced_) forced = forced_;
     if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
     engine::Schedule schedule;
-    if (Status s = build(spec, algorithm, schedule); s != DTRAIN_OK) return s;
+    CollectiveSpec one = spec;
+    one.chunk_bytes = piece_bytes(spec, algorithm, model_);
+    if (Status s = build(one, algorithm, schedule); s != DTRAIN_OK) return s;
     out = engine::Plan::make(std::move(schedule), algorithm_name(algorithm));
     return DTRAIN_OK;
 }

@@ -27,15 +27,35 @@ double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Formulas are imprecise where some ranks are nearer than others. So algorithms that they do not
-// rule out are simulated.
+constexpr uint64_t least_piece = 32 << 10; // below this the work for each piece counts
+
+// Whole vectors that ranks pass on to each other.
+bool passes_on(Kind kind) { return kind == Kind::broadcast || kind == Kind::reduce; }
+
+CollectiveSpec in_pieces(const CollectiveSpec &spec, Algorithm algorithm,
+                         const NetworkModel &model) {
+    CollectiveSpec out = spec;
+    out.chunk_bytes = piece_bytes(spec, algorithm, model);
+    return out;
+}
+
+// Formulas are imprecise where some ranks are nearer than others, and where pieces of sums follow
+// each other through a few ranks. So algorithms that they do not rule out are simulated.
+bool is_simulated(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model) {
+    constexpr int32_t few = 16; // for more ranks it takes longer than it wins
+    if (has_hosts(spec)) return !over_graph(spec.kind);
+    return spec.kind == Kind::reduce && spec.size > 2 && spec.size <= few && bytes > least_piece &&
+           model.ranks_per_core <= 1;
+}
+
 void simulate_some(const CollectiveSpec &spec, const NetworkModel &model,
                    std::vector<Candidate> &found) {
     constexpr double doubt = 3;
     const double best = std::min_element(found.begin(), found.end(), cheaper)->ns;
     for (Candidate &candidate : found) {
         if (candidate.ns > doubt * best) continue;
-        const double ns = simulated(spec, candidate.algorithm, model);
+        const double ns =
+            simulated(in_pieces(spec, candidate.algorithm, model), candidate.algorithm, model);
         if (!std::isnan(ns)) candidate.ns = ns;
     }
 }
@@ -47,9 +67,28 @@ bool is_uniform(const CollectiveSpec &spec) {
 
 } // namespace
 
+uint64_t piece_bytes(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model) {
+    constexpr uint64_t most_cuts = 8; // pieces are larger where they have to be announced
+    constexpr double better = 0.97;
+    const uint64_t least = std::max(least_piece, spec.chunk_bytes / most_cuts);
+    uint64_t best = spec.chunk_bytes;
+    if (!passes_on(spec.kind) || spec.size < 3 || model.ranks_per_core > 1) return best;
+    const uint64_t bytes = typical_bytes(spec);
+    CollectiveSpec tried = spec;
+    double best_ns = cost(spec, algorithm, bytes, model);
+    while (tried.chunk_bytes / 2 >= least) {
+        tried.chunk_bytes /= 2;
+        const double ns = cost(tried, algorithm, bytes, model);
+        if (!(ns < better * best_ns)) continue;
+        best = tried.chunk_bytes;
+        best_ns = ns;
+    }
+    return best;
+}
+
 double simulated(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model) {
     constexpr int32_t most_ranks = 64; // takes a few milliseconds
-    constexpr uint64_t most_chunks = 16;
+    const uint64_t most_chunks = passes_on(spec.kind) ? 128 : 16;
     if (spec.size > most_ranks || !is_uniform(spec)) return unknown;
     CollectiveSpec one = spec;
     one.in_place = false;
@@ -71,10 +110,10 @@ std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel
     for (Algorithm algorithm : all_algorithms()) {
         if (!supports(spec.kind, algorithm, spec.size, uniform)) continue;
         if (description(algorithm).needs_hosts && !has_hosts(spec)) continue;
-        const double ns = cost(spec, algorithm, bytes, model);
+        const double ns = cost(in_pieces(spec, algorithm, model), algorithm, bytes, model);
         if (std::isfinite(ns)) found.push_back({algorithm, ns});
     }
-    if (has_hosts(spec) && !over_graph(spec.kind)) simulate_some(spec, model, found);
+    if (is_simulated(spec, bytes, model)) simulate_some(spec, model, found);
     std::stable_sort(found.begin(), found.end(), cheaper);
     return found;
 }

@@ -20,6 +20,11 @@ std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel
 // or if the algorithm does not support the spec.
 double simulated(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model);
 
+// The size of the pieces, at most spec.chunk_bytes: a vector that ranks pass on to each other is on
+// its way to the last of them sooner in smaller ones. Where ranks share cores, what each piece
+// costs them counts more.
+uint64_t piece_bytes(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model);
+
 // Chooses the algorithm with the cheapest prediction among those that support the spec; among
 // equals the first in the order of Algorithm. Reads only what is equal on all ranks, so all ranks
 // choose the same if they use the same model. `forced` overrides the prediction: UNSUPPORTED if it

@@ -146,7 +146,8 @@ void least_bytes_between_hosts(void **) {
     }
 }
 
-double simulate(const CollectiveSpec &call, Algorithm algorithm, const NetworkModel &model) {
+double simulate(CollectiveSpec call, Algorithm algorithm, const NetworkModel &model) {
+    call.chunk_bytes = piece_bytes(call, algorithm, model);
     EveryRank ranks(call);
     assert_int_equal(ranks.build(algorithm), DTRAIN_OK);
     double ns = 0;
