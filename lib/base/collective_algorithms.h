@@ -17,5 +17,6 @@
     f(bruck) \
     f(hierarchical) \
     f(hierarchical_tree) \
+    f(two_shot) \
     // the next one goes above this line
 // clang-format on

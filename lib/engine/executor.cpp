@@ -14,7 +14,7 @@ namespace dtrain::engine {
 
 namespace {
 
-constexpr uint64_t striped_bytes = 64 << 10; // messages of this size or more use the rails in turn
+constexpr uint64_t striped_bytes = 32 << 10; // messages of this size or more use the rails in turn
 
 bool is_message(StepKind kind) {
     return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::recv_reduce;

@@ -43,6 +43,7 @@ Status adopt_listener(int fd, Fd &out);
 Status begin_connect(const SocketAddress &address, Fd &out);
 int connect_result(int fd); // errno, 0 when connected
 void prepare_accepted(int fd);
+int64_t round_trip_ns(int fd); // the shortest that a connection has seen; 0: unknown
 
 Endpoint local_endpoint(int fd); // numeric
 Endpoint remote_endpoint(int fd);

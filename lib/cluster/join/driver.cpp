@@ -382,6 +382,7 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
 }
 
 Link Driver::opened(Link link, Connection &connection) {
+    round_trip_ns_ = std::max(round_trip_ns_, cluster::round_trip_ns(connection.fd()));
     if (!connection.dialling()) {
         prepare_accepted(connection.fd());
         strangers_.remove(link);

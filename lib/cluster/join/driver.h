@@ -49,6 +49,8 @@ class Driver {
     void leave(bool moved, int64_t now);
     const Membership &membership() const { return node_.membership(); }
     const Pace &pace() const { return node_.pace(); }
+    // To the farthest member of those to which this one has had a connection; 0: unknown.
+    int64_t round_trip_ns() const { return round_trip_ns_; }
 
   private:
     using Connections = std::map<Link, std::unique_ptr<Connection>>;
@@ -95,6 +97,7 @@ class Driver {
     std::map<Link, Dialling> dials_; // their attempts are connections with their own numbers
     Strangers strangers_;            // the connections that were accepted and handshake
     Link next_accepted_ = 2;
+    int64_t round_trip_ns_ = 0;
     int64_t accept_at_ = INT64_MAX; // in a crowd: until then, the listeners wake nobody
     std::shared_ptr<const wire::Message> encoded_; // the message encoded in frame_, during run()
     std::vector<uint8_t> frame_;

@@ -120,6 +120,7 @@ Job::~Job() { leave(); }
 uint64_t Job::id() const { return state_->id(); }
 int32_t Job::self() const { return state_->self; }
 const std::vector<Member> &Job::members() const { return state_->members; }
+int64_t Job::round_trip_ns() const { return state_->round_trip_ns(); }
 Status Job::member_status(int32_t member) const { return state_->member_status(member); }
 Status Job::status() const { return state_->status(); }
 int Job::event_fd() const { return state_->event_fd(); }

@@ -138,6 +138,10 @@ class Job {
     Status member_status(int32_t member) const;
     Status status() const; // DTRAIN_OK, or the error passed to job_failed(), with text
 
+    // To the farthest of the members to which this one has had a control connection: worker 0 to
+    // all, others to worker 0. 0: unknown.
+    int64_t round_trip_ns() const;
+
     // To be called when event_fd() is readable (epoll, poll), or CLOCK_MONOTONIC has reached
     // next_deadline_ns() (INT64_MAX: never; it may become earlier only while event_fd() is
     // readable, too). Without these calls this member counts as silent. Does not block.

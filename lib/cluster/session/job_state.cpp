@@ -194,6 +194,11 @@ int64_t Job::State::next_deadline() const {
     return left_ ? INT64_MAX : driver_.next_deadline();
 }
 
+int64_t Job::State::round_trip_ns() const {
+    std::lock_guard lock(mutex_);
+    return driver_.round_trip_ns();
+}
+
 void Job::State::wait(int64_t until, int other_fd) const {
     pollfd fds[2] = {{driver_.event_fd(), POLLIN, 0}, {other_fd, POLLIN, 0}};
     const int64_t longest = std::min(observer_.waits(), 3600 * second);

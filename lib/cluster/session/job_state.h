@@ -34,6 +34,7 @@ class Job::State {
     Status status() const;
     Status member_status(int32_t member) const;
     int64_t next_deadline() const;
+    int64_t round_trip_ns() const;
 
     std::vector<Member> members;
     const int32_t self;

@@ -14,7 +14,8 @@ int32_t peer_before(const Plan &plan, int32_t round) {
     return (plan.rank - round + plan.size) % plan.size;
 }
 
-// dst = the sum, in rank order, of `own` and what all other ranks send to this rank.
+} // namespace
+
 void sum_in_rank_order(Plan &plan, Extent own, Extent dst) {
     Extent slots = plan.scratch(own.bytes * uint64_t(plan.size - 1));
     auto slot = [&](int32_t peer) {
@@ -34,6 +35,8 @@ void sum_in_rank_order(Plan &plan, Extent own, Extent dst) {
     plan.finish(sum);
     plan.copy(sum, dst);
 }
+
+namespace {
 
 void allreduce(Plan &plan) {
     uint64_t bytes = input_bytes(plan.spec);

@@ -11,6 +11,8 @@ namespace dtrain::collectives {
 // parts of the schedule, which cut them differently.
 void ring_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
 void doubling_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
+// dst = the sum, in rank order, of `own` and what all other ranks send to this rank.
+void sum_in_rank_order(Plan &plan, Extent own, Extent dst);
 double ring_allreduce_cost(const Formula &f);
 double doubling_allreduce_cost(const Formula &f);
 

@@ -6,6 +6,7 @@
 #include "collectives/window/window_exchange.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -15,6 +16,19 @@ namespace {
 
 // Piece size of transports that write into the peer's memory
 constexpr uint64_t written_chunk = 1 << 20;
+
+// Bytes of one connection that are on a long way at the same time; TCP begins with fewer after each
+// pause.
+constexpr double on_the_way = 256 << 10;
+
+// A message between hosts takes as long as the way between them. The transports know nothing of it,
+// so the control connections tell, where it is much longer than what transports say. In steps of
+// two, as the same job should choose the same algorithms each time that it runs.
+double way_ns(cluster::Session &session) {
+    constexpr uint64_t shortest = 100 * us;
+    const auto way = uint64_t(session.job().round_trip_ns() / 2);
+    return way < shortest ? 0 : double(std::bit_floor(way + way / 2));
+}
 
 // A transport's latency and bandwidth for one message between two ranks with a core each.
 struct Reach {
@@ -111,12 +125,18 @@ Setup offer(cluster::Session &session, const Membership &ranks, const Topology &
     if (parse_algorithm(options.text("allreduce.algorithm"), algorithm))
         std::snprintf(setup.algorithm, sizeof setup.algorithm, "%s", algorithm_name(algorithm));
     Reach far, near; // the slowest transport counts
+    const double way = way_ns(session);
     const std::string &own_host = session.job().members()[session.self()].host;
     for (size_t r = 0; r < ranks.members.size(); r++) {
         const dtrain_tp_attr_t &attr = mesh.device(ranks.members[r])->attr();
         const bool is_remote = session.job().members()[ranks.members[r]].host != own_host;
         const uint32_t rails = mesh.rails(ranks.members[r]);
         far.slow_down_to(attr, is_remote, rails);
+        // Those that write into the peer's memory need not take the way of the control connections.
+        if (is_remote && !mesh.device(ranks.members[r])->has(DTRAIN_TP_CAP_PUT)) {
+            far.latency_ns = std::max(far.latency_ns, way);
+            far.ns_per_byte = std::max(far.ns_per_byte, 2 * way / on_the_way);
+        }
         // Transports that write into the peer's memory wait for each message's target address, so
         // pieces are larger; but there must be pieces for all rails.
         if (mesh.device(ranks.members[r])->has(DTRAIN_TP_CAP_PUT))

@@ -27,7 +27,9 @@ double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-constexpr uint64_t least_piece = 32 << 10; // below this the work for each piece counts
+// Below this the work for each piece counts, and pieces would use one rail only
+// (engine/executor.cpp).
+constexpr uint64_t least_piece = 32 << 10;
 
 // Whole vectors that ranks pass on to each other.
 bool passes_on(Kind kind) { return kind == Kind::broadcast || kind == Kind::reduce; }
