@@ -17,9 +17,10 @@ namespace {
 // Piece size of transports that write into the peer's memory
 constexpr uint64_t written_chunk = 1 << 20;
 
-// Bytes of one connection that are on a long way at the same time; TCP begins with fewer after each
-// pause.
-constexpr double on_the_way = 256 << 10;
+// A connection over a long way is taken to carry 1 Gbit/s: TCP begins slowly after each pause. If it
+// carries more, an algorithm may take one way too many; if it carried less than assumed, all bytes
+// would take so much longer.
+constexpr double far_ns_per_byte = 8;
 
 // A message between hosts takes as long as the way between them. The transports know nothing of it,
 // so the control connections tell, where it is much longer than what transports say. In steps of
@@ -135,7 +136,7 @@ Setup offer(cluster::Session &session, const Membership &ranks, const Topology &
         // Those that write into the peer's memory need not take the way of the control connections.
         if (is_remote && !mesh.device(ranks.members[r])->has(DTRAIN_TP_CAP_PUT)) {
             far.latency_ns = std::max(far.latency_ns, way);
-            far.ns_per_byte = std::max(far.ns_per_byte, 2 * way / on_the_way);
+            if (way > 0) far.ns_per_byte = std::max(far.ns_per_byte, far_ns_per_byte);
         }
         // Transports that write into the peer's memory wait for each message's target address, so
         // pieces are larger; but there must be pieces for all rails.
