@@ -1,9 +1,8 @@
 /* Tables through the public API: latency, dense GB/s and sparse keys/s of each worker.
  * usage: dtrain-run -n N -s S -- bench_tables [NAME] [SECTION...]; sections: latency dense small
- * rows narrow (wire dtypes and storage dtypes next to f32; GB/s of the caller's f32). Prints lines
- * of: NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables runs it next to
- * others.
- * SPDX-License-Identifier: Apache-2.0 */
+ * rows lookups narrow (wire dtypes and storage dtypes next to f32; GB/s of the caller's f32).
+ * Prints lines of: NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables
+ * runs it. SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <math.h>
@@ -184,18 +183,53 @@ static uint64_t *make_keys(uint64_t count, uint64_t rows, int zipf) {
 }
 
 /* kind: NULL for plain f32 with all sizes of batches. */
-static void rows(const job_t *job, const kind_t *kind, uint32_t dim, uint32_t rule) {
-    enum { ROWS = 1000000, KEYS = 2000000, FILL = 10000 };
-    static const uint64_t batches[] = {1, 64, 4096, 10000};
-    const int at_once = 4, all = kind == NULL; /* else large batches of uniform keys */
-    dtrain_table_t *table = make_table(job, 0, dim, rule, all ? &kinds[0] : kind);
-    float *values = make_values((uint64_t)at_once * FILL * dim);
+enum { ROWS = 1000000, KEYS = 2000000, FILL = 10000 };
+
+static dtrain_table_t *filled_table(const job_t *job, uint32_t dim, uint32_t rule,
+                                    const kind_t *kind, const float *values) {
+    dtrain_table_t *table = make_table(job, 0, dim, rule, kind);
     uint64_t *every = malloc(ROWS * sizeof *every);
     if (every == NULL) exit(EXIT_FAILURE);
     for (uint64_t i = 0; i < ROWS; i++) every[i] = i * 0x9e3779b97f4a7c15u;
     for (uint64_t i = 0; i < ROWS; i += FILL)
         MUST(dtrain_table_push_rows(table, every + i, FILL, values, NULL, NULL));
     free(every);
+    return table;
+}
+
+/* Few keys a call, as one who serves a model asks for. */
+static void lookups(const job_t *job) {
+    enum { DIM = 16 };
+    static const uint64_t batches[] = {1, 8, 64};
+    static const int at_once[] = {1, 16, 64};
+    float *values = make_values((uint64_t)FILL * DIM);
+    dtrain_table_t *table = filled_table(job, DIM, DTRAIN_RULE_ADD, &kinds[0], values);
+    uint64_t *keys = make_keys(KEYS, ROWS, 0);
+    for (int b = 0; b < 3; b++)
+        for (int n = 0; n < 3; n++) {
+            load_t load = {.table = table,
+                           .operation = PULL,
+                           .count = batches[b],
+                           .keys = keys,
+                           .batches = KEYS / batches[b],
+                           .values = values,
+                           .stride = 64 * DIM,
+                           .at_once = at_once[n]};
+            const double us = median_us(job, &load);
+            char what[96];
+            snprintf(what, sizeof what, "lookup rows dim %d, %d at once", DIM, at_once[n]);
+            print(job, what, batches[b], (double)batches[b] / us, "Mkeys/s");
+        }
+    free(keys);
+    free(values);
+    MUST(dtrain_table_destroy(table));
+}
+
+static void rows(const job_t *job, const kind_t *kind, uint32_t dim, uint32_t rule) {
+    static const uint64_t batches[] = {1, 64, 4096, 10000};
+    const int at_once = 4, all = kind == NULL; /* else large batches of uniform keys */
+    float *values = make_values((uint64_t)at_once * FILL * dim);
+    dtrain_table_t *table = filled_table(job, dim, rule, all ? &kinds[0] : kind, values);
     for (int zipf = 0; zipf < 1 + all; zipf++) {
         uint64_t *keys = make_keys(KEYS, ROWS, zipf);
         for (int b = 0; b < 4; b++)
@@ -253,6 +287,7 @@ int main(int argc, char **argv) {
         rows(&job, NULL, 64, DTRAIN_RULE_ADD);
         rows(&job, NULL, 64, DTRAIN_RULE_ADAGRAD);
     }
+    if (wanted(argc, argv, "lookups")) lookups(&job);
     for (size_t k = 0; argc > 2 && wanted(argc, argv, "narrow") && k < sizeof kinds / sizeof *kinds;
          k++) {
         dense(&job, &kinds[k], " in flight", 1 << 20, 8, 0);

@@ -86,6 +86,7 @@ struct TableServer {
             std::copy(payload.begin(), payload.end(), exact.get());
             at = exact.get();
         }
+        for (const bool rows : {false, true}) server.prefetch(header, at, payload.size(), rows);
         server.on_request(worker, header, at, payload.size(), out);
         check();
     }

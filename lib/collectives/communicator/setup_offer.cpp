@@ -17,9 +17,9 @@ namespace {
 // Piece size of transports that write into the peer's memory
 constexpr uint64_t written_chunk = 1 << 20;
 
-// A connection over a long way is taken to carry 1 Gbit/s: TCP begins slowly after each pause. If it
-// carries more, an algorithm may take one way too many; if it carried less than assumed, all bytes
-// would take so much longer.
+// A connection over a long way is taken to carry 1 Gbit/s: TCP begins slowly after each pause. If
+// it carries more, an algorithm may take one way too many; if it carried less than assumed, all
+// bytes would take so much longer.
 constexpr double far_ns_per_byte = 8;
 
 // A message between hosts takes as long as the way between them. The transports know nothing of it,

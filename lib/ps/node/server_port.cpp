@@ -36,6 +36,7 @@ void ServerPort::close() {
 
 void ServerPort::take(uint32_t worker, const char *message, uint64_t bytes) {
     if (is_pack(message, bytes)) {
+        look_ahead(message, bytes);
         unpack<RequestHeader>(message, bytes,
                               [&](const RequestHeader &header, const char *payload, uint64_t size) {
                                   server_.on_request(worker, header, payload, size, responses_);
@@ -46,6 +47,20 @@ void ServerPort::take(uint32_t worker, const char *message, uint64_t bytes) {
         server_.on_request(worker, header, message + sizeof header, bytes - sizeof header,
                            responses_);
     }
+}
+
+// Each request for a row or a few misses the caches twice; those of one pack do so together.
+void ServerPort::look_ahead(const char *message, uint64_t bytes) {
+    RequestHeader first;
+    constexpr uint64_t before = sizeof pack_begin + sizeof(uint64_t); // the first request's header
+    if (bytes < 2 * (before + sizeof first)) return;
+    std::memcpy(&first, message + before, sizeof first);
+    if (!Server::prefetches(first.kind)) return; // a worker seldom mixes kinds
+    for (const bool rows : {false, true})
+        unpack<RequestHeader>(message, bytes,
+                              [&](const RequestHeader &header, const char *payload, uint64_t size) {
+                                  server_.prefetch(header, payload, size, rows);
+                              });
 }
 
 int ServerPort::send() {

@@ -38,6 +38,7 @@ class ServerPort {
         std::list<Answer>::iterator place;
     };
     void take(uint32_t worker, const char *message, uint64_t bytes);
+    void look_ahead(const char *message, uint64_t bytes); // in a pack
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     void send(Response &&response);
     bool post(Answer &answer); // false: the transport is busy

@@ -34,6 +34,19 @@ void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason
     response.header.numbers[1] = number1;
 }
 
+void Server::prefetch(const RequestHeader &header, const void *payload, uint64_t bytes,
+                      bool rows) const {
+    constexpr uint64_t most = 4; // with more, the request itself has enough to fetch
+    const uint64_t count = header.count;
+    if (!prefetches(header.kind) || count == 0 || count > most) return;
+    if (bytes < count * sizeof(uint64_t)) return;
+    const auto found = tables_.find(header.table);
+    if (found == tables_.end() || found->second == nullptr) return;
+    uint64_t keys[most];
+    std::memcpy(keys, payload, count * sizeof(uint64_t));
+    found->second->prefetch(keys, count, rows);
+}
+
 void Server::on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                         uint64_t bytes, Responses &out) {
     if (worker >= config_.workers || workers_[worker] != State::present) return;

@@ -44,6 +44,13 @@ class Server {
 
     // Handles a message from that worker (< workers), which the transport has identified. The
     // header is unchecked; the payload is aligned to 8 bytes.
+    // Of several requests that come together, before on_request() for the first: in a first round
+    // of all (rows = false) and a second one, memory is fetched that they will look at.
+    void prefetch(const RequestHeader &header, const void *payload, uint64_t bytes,
+                  bool rows) const;
+    static bool prefetches(RequestKind kind) {
+        return kind == RequestKind::pull_rows || kind == RequestKind::push_rows;
+    }
     void on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                     uint64_t bytes, Responses &out);
     // Takes the job if it keeps it; otherwise the caller frees its memory, without a lock.

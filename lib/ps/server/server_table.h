@@ -62,6 +62,9 @@ class ServerTable {
     void refuse(Status status, const char *text, Responses &out);
     // Any other request except destroy; check_request() must have accepted it.
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
+    // For rows that the next requests ask for: their buckets, and then, in a second call,
+    // themselves.
+    void prefetch(const uint64_t *keys, size_t count, bool rows) const;
     void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out); // as in Server
     uint64_t reserve(ArchiveJob &job, uint64_t bytes) { return checkpoints_.reserve(job, bytes); }
     // Goes on with what has waited for an accelerator, if that has got so far.

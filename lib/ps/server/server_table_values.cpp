@@ -99,6 +99,15 @@ void ServerTable::set_state(const RequestHeader &header, const void *payload,
     finish(header, entry, outcome(storage_->set_state(header.argument, items, numbers)), out);
 }
 
+void ServerTable::prefetch(const uint64_t *keys, size_t count, bool rows) const {
+    const SparseShard *shard = made() ? storage_->sparse() : nullptr;
+    if (shard == nullptr) return;
+    if (rows)
+        shard->rows().prefetch_rows(keys, count);
+    else
+        shard->rows().prefetch_buckets(keys, count);
+}
+
 void ServerTable::erase_rows(const RequestHeader &header, const void *payload,
                              Answered::Entry &entry, Responses &out) {
     storage_->sparse()->erase(static_cast<const uint64_t *>(payload), header.count);

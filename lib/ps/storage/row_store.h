@@ -38,6 +38,22 @@ class RowStore {
     // Removes all rows, and keeps the memory for new ones.
     void clear();
 
+    // For keys that find() or obtain() will soon get, a few at a time: first their buckets, then,
+    // once those have come, their rows.
+    void prefetch_buckets(const uint64_t *keys, size_t count) const {
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t hash = hash_of(keys[i]);
+            segment(hash).prefetch(hash);
+        }
+    }
+    void prefetch_rows(const uint64_t *keys, size_t count) const {
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t hash = hash_of(keys[i]);
+            const uint32_t row = segment(hash).find(keys[i], hash);
+            if (row != RowIndex::none) prefetch(row);
+        }
+    }
+
     // Calls f(i, row) for each key in order; row: a char *, or nullptr if there is no row.
     template <class F> void find(const uint64_t *keys, size_t count, F &&f) const {
         stream(
@@ -141,6 +157,19 @@ class RowStore {
     void stream(const uint64_t *keys, size_t count, LookUp &&look_up, Use &&use) const {
         uint64_t hashes[ahead];
         uint32_t rows[ahead];
+        if (count <= 4) { // without the steps in which there is no key
+            for (size_t i = 0; i < count; i++) {
+                hashes[i] = hash_of(keys[i]);
+                segment(hashes[i]).prefetch(hashes[i]);
+            }
+            for (size_t i = 0; i < count; i++) {
+                rows[i] = look_up(keys[i], hashes[i]);
+                if (rows[i] != RowIndex::none) prefetch(rows[i]);
+            }
+            for (size_t i = 0; i < count && use(i, rows[i]); i++) {
+            }
+            return;
+        }
         for (size_t step = 0; step < count + 2 * ahead; step++) {
             const size_t place =
                 step % ahead; // for this key, and for those `ahead` and 2 * `ahead` before it

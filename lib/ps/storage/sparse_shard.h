@@ -68,6 +68,7 @@ class SparseShard final : public Storage {
     void end_keeping(const KeptRoom &room);
     uint64_t kept_bytes() const; // bytes of kept room, not included in memory()
 
+    const RowStore &rows() const { return rows_; }
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
     Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
                    double weight = 1, uint32_t worker = 0);

@@ -51,6 +51,8 @@ class Rig {
     }
     Responses &send(const RequestHeader &h, const std::vector<uint64_t> &payload) {
         out.clear();
+        for (const bool rows : {false, true}) // as for requests that come in a pack
+            server.prefetch(h, payload.data(), payload.size() * 8, rows);
         server.on_request(h.worker, h, payload.data(), payload.size() * 8, out);
         return out;
     }
