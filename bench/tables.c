@@ -1,8 +1,8 @@
 /* Tables through the public API: latency, dense GB/s and sparse keys/s of each worker.
  * usage: dtrain-run -n N -s S -- bench_tables [NAME] [SECTION...]; sections: latency dense small
  * rows lookups narrow (wire dtypes and storage dtypes next to f32; GB/s of the caller's f32).
- * Prints lines of: NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables
- * runs it. SPDX-License-Identifier: Apache-2.0 */
+ * Prints NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables runs it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <math.h>
