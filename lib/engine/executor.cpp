@@ -46,7 +46,7 @@ ScheduleRun::ScheduleRun(Request *completed, RunParams params, bool on_stack)
 ScheduleRun::~ScheduleRun() {
     RunMemory *none = nullptr;
     if (memory_ != nullptr && params_.plan->spare.compare_exchange_strong(none, memory_.get()))
-        memory_.release();
+        (void)memory_.release();
 }
 
 void ScheduleRun::start(Agent &agent) {
