@@ -29,7 +29,7 @@ enum {
 #endif
 
 typedef struct frame {
-    int64_t due_ns;
+    int64_t came_ns;
     int from;
     size_t bytes;
     uint8_t *data;
@@ -90,7 +90,7 @@ static void take(int port) {
         if (got < (ssize_t)(sizeof(struct virtio_net_hdr) + ETH_HLEN)) return;
         if (count == MOST_WAITING) continue; /* lost, as in a switch */
         frame_t *frame = &waiting[(first + count++) % MOST_WAITING];
-        *frame = (frame_t){.due_ns = now_ns(), .from = port, .bytes = (size_t)got};
+        *frame = (frame_t){.came_ns = now_ns(), .from = port, .bytes = (size_t)got};
         frame->data = malloc(frame->bytes);
         if (frame->data == NULL) die("malloc");
         memcpy(frame->data, bytes, frame->bytes);
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     while (!ports[port_count].revents) {
         int64_t wait_ns = 100000000;
         for (; count > 0; first = (first + 1) % MOST_WAITING, count--) {
-            wait_ns = waiting[first].due_ns + delay_ns - now_ns();
+            wait_ns = waiting[first].came_ns + delay_ns - now_ns();
             if (wait_ns > 0) break;
             hand_on(&waiting[first]);
         }

@@ -37,9 +37,8 @@ constexpr OptionSpec all_options[] = {
      "all ranks"},
     {"chunk.bytes", "auto", auto_size, 4 * KiB, GiB, nullptr,
      "size of the pieces into which schedules cut large messages, at most; auto: what "
-     "\"dtrain-bench "
-     "tune\" found, else 256K, or 1M (divided by the number of rails) on networks with remote "
-     "writes"},
+     "\"dtrain-bench tune\" found, else 256K, or 1M (divided by the number of rails) on networks "
+     "with remote writes"},
     {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,
      "longest message that is sent before its receive is posted, up to the transport's own "
      "limit; auto: what \"dtrain-bench tune\" found, else that limit"},

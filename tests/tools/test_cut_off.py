@@ -8,12 +8,12 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
 
-SKIPPED = 77
+from namespaces import ip, run_on_hosts
+
 TAG = f"dt{os.getpid()}"
 HOSTS = [f"{TAG}h{i}" for i in range(3)]
 SWITCH = f"{TAG}s"
@@ -24,14 +24,7 @@ NOTICED_MS, SLACK_MS = 5 * HEARTBEAT_MS // 2 + 500, 1000
 ISOLATED_MS = NOTICED_MS + 2 * HEARTBEAT_MS
 
 
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-def make_hosts():
-    for name in [SWITCH, *HOSTS]:
-        ip("netns", "add", name)
-        ip("-n", name, "link", "set", "lo", "up")
+def make_links():
     ip("-n", SWITCH, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
     ip("-n", SWITCH, "link", "set", "br0", "up")
     for i, name in enumerate(HOSTS):
@@ -102,19 +95,12 @@ def check_long(said, cut):
 
 
 def main(program):
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("skipped: making network namespaces needs root and iproute2")
-        return SKIPPED
     seed = int(os.environ.get("DTRAIN_TEST_SEED", time.time_ns() % 1_000_000))
     rounds = int(os.environ.get("DTRAIN_TEST_ROUNDS", 4))
     print(f"seed {seed} (DTRAIN_TEST_SEED)")
     random.seed(seed)
-    try:
-        try:
-            make_hosts()
-        except subprocess.CalledProcessError as error:
-            print(f"skipped: no network namespaces here: {error.stderr.strip()}")
-            return SKIPPED
+
+    def test():
         for i in range(rounds):
             cut = random.randrange(3)
             count = random.choice([64, 20_000, 400_000, 4_000_000, 16_000_000])
@@ -125,10 +111,8 @@ def main(program):
                 check_short(said)
             else:
                 check_long(said, cut)
-    finally:
-        for name in [SWITCH, *HOSTS]:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
-    return 0
+        return 0
+    return run_on_hosts([SWITCH, *HOSTS], make_links, test)
 
 
 if __name__ == "__main__":

@@ -7,23 +7,16 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 
-SKIPPED = 77
+from namespaces import ip, run_on_hosts
+
 TAG = f"dt{os.getpid()}"
 NAMES = [f"{TAG}a", f"{TAG}b"]
 
 
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-def make_hosts():
-    for name in NAMES:
-        ip("netns", "add", name)
-        ip("-n", name, "link", "set", "lo", "up")
+def make_links():
     for link in range(2):
         card = f"eth{link}"
         ip("-n", NAMES[0], "link", "add", card, "type", "veth", "peer", "name", card, "netns",
@@ -75,24 +68,14 @@ def check_rails(bin_folder, arguments):
 
 
 def main(bin_folder):
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("skipped: making network namespaces needs root and iproute2")
-        return SKIPPED
-    try:
-        try:
-            make_hosts()
-        except subprocess.CalledProcessError as error:
-            print(f"skipped: no network namespaces here: {error.stderr.strip()}")
-            return SKIPPED
+    def test():
         arguments = ["--operations", "allreduce,allgather,broadcast", "--sizes", "4,100K,4M",
                      "--iterations", "3"]
         check(run_job(bin_folder, 4, arguments))
         check_rails(bin_folder, arguments)
-    finally:
-        for name in NAMES:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
-    print("two hosts of two ranks: hierarchical, over one link and over two")
-    return 0
+        print("two hosts of two ranks: hierarchical, over one link and over two")
+        return 0
+    return run_on_hosts(NAMES, make_links, test)
 
 
 if __name__ == "__main__":

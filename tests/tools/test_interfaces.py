@@ -7,13 +7,13 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import threading
 import time
 
-SKIPPED = 77
+from namespaces import ip, run_on_hosts
+
 TAG = f"di{os.getpid()}"
 HOSTS = [f"{TAG}a", f"{TAG}b"]
 # Cards of each host besides eth0, by which they reach each other: the address on host {n}.
@@ -36,14 +36,7 @@ OFI = [({"DTRAIN_OFI_DOMAIN": "hole0"}, 1, ["from card hole0 to card hole0: from
        ({"DTRAIN_OFI_DOMAIN": "eth0,hole0"}, 0, [LEFT_OUT, "from card hole0 to card hole0"])]
 
 
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-def make_hosts():
-    for host in HOSTS:
-        ip("netns", "add", host)
-        ip("-n", host, "link", "set", "lo", "up")
+def make_links():
     ip("-n", HOSTS[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns",
        HOSTS[1])
     for n, host in enumerate(HOSTS, 1):
@@ -87,21 +80,14 @@ def check(bin_folder, port, case, complaints):
 
 
 def main(bin_folder, plugins):
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("skipped: making network namespaces needs root and iproute2")
-        return SKIPPED
     cases = list(TCP)
     if pathlib.Path(plugins, "libdtrain_transport_ofi.so").exists():
         network = {"DTRAIN_TRANSPORTS": "ofi", "DTRAIN_OFI_PROVIDER": "net",
                    "DTRAIN_PLUGIN_PATH": plugins}
         cases += [({**network, **options}, *rest) for options, *rest in OFI]
     complaints = []
-    try:
-        try:
-            make_hosts()
-        except subprocess.CalledProcessError as error:
-            print(f"skipped: no network namespaces here: {error.stderr.strip()}")
-            return SKIPPED
+
+    def test():
         # They wait most of the time.
         threads = [threading.Thread(target=check, args=(bin_folder, 7700 + i, case, complaints))
                    for i, case in enumerate(cases)]
@@ -109,11 +95,9 @@ def main(bin_folder, plugins):
             thread.start()
         for thread in threads:
             thread.join()
-    finally:
-        for host in HOSTS:
-            subprocess.run(["ip", "netns", "delete", host], capture_output=True)
-    print("\n".join(complaints) or f"{len(cases)} choices of interfaces")
-    return 1 if complaints else 0
+        print("\n".join(complaints) or f"{len(cases)} choices of interfaces")
+        return 1 if complaints else 0
+    return run_on_hosts(HOSTS, make_links, test)
 
 
 if __name__ == "__main__":

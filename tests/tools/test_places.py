@@ -8,13 +8,13 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-SKIPPED = 77
+from namespaces import ip, run_on_hosts
+
 TAG = f"dp{os.getpid()}"
 HOSTS = [f"{TAG}a", f"{TAG}b"]
 FOUR, SIX = ["10.77.0.1", "10.77.0.2"], ["fd00:77::1", "fd00:77::2"]
@@ -34,25 +34,12 @@ time.sleep(600)
 """
 
 
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-def make_hosts():
+def make_links():
     for host in HOSTS:
-        ip("netns", "add", host)
-        ip("-n", host, "link", "set", "lo", "up")
-        folder = pathlib.Path("/etc/netns", host)
-        folder.mkdir(parents=True)
+        pathlib.Path("/etc/netns", host).mkdir(parents=True)
     ip("-n", HOSTS[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", HOSTS[1])
     for host in HOSTS:
         ip("-n", host, "link", "set", "eth0", "up")
-
-
-def remove_hosts():
-    for host in HOSTS:
-        subprocess.run(["ip", "netns", "delete", host], capture_output=True)
-        shutil.rmtree(f"/etc/netns/{host}", ignore_errors=True)
 
 
 def readdress(*families):
@@ -242,20 +229,11 @@ def check_ports(bin_folder):
 
 
 def main(bin_folder):
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("skipped: making network namespaces needs root and iproute2")
-        return SKIPPED
-    try:
-        try:
-            make_hosts()
-        except (subprocess.CalledProcessError, OSError) as error:
-            print(f"skipped: no network namespaces here: {getattr(error, 'stderr', error)}")
-            return SKIPPED
+    def test():
         complaints = (check_names(bin_folder) + check_files(bin_folder) + check_ports(bin_folder) +
                       check_silent_resolver(bin_folder))
-    finally:
-        remove_hosts()
-    return 1 if complaints else 0
+        return 1 if complaints else 0
+    return run_on_hosts(HOSTS, make_links, test)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ bool Connection::send_message() {
     const Sent result = send_head(head, !eager || length ? message : nullptr);
     if (result == Sent::busy || result == Sent::broken) {
         if (!eager) rendezvous_.end(message);
-        shared_.waits = true;
+        shared_.waits |= result == Sent::busy;
         return false;
     }
     queue_.remove(message);
@@ -94,7 +94,7 @@ bool Connection::send_part(const Head &head) {
     const Sent result = send_head(head, part);
     if (result == Sent::busy || result == Sent::broken) {
         shared_.jobs.put(part);
-        shared_.waits = true;
+        shared_.waits |= result == Sent::busy;
         return false;
     }
     if (!message->begun) window_.sent(message->length);

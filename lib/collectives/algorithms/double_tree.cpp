@@ -155,8 +155,8 @@ double sums_of_trees(double sum, double wire, double height) {
     return sum * std::clamp(lag, 2.0, std::max(2.5, height + 1));
 }
 
-// Over a link that two of a rank's peers share, 16 MiB take so much longer than over one that
-// belongs to a single peer (`bench/hosts --kinds broadcast --hosts 4 --ranks-per-host 1`).
+// Two streams that share a link take this much longer than one with all of the bytes: measured for
+// 16 MiB (`bench/hosts --kinds broadcast --hosts 4 --ranks-per-host 1`).
 constexpr double two_on_a_link = 1.08;
 
 double cost(const Formula &f) {

@@ -36,7 +36,7 @@ void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason
 
 void Server::prefetch(const RequestHeader &header, const void *payload, uint64_t bytes,
                       bool rows) const {
-    constexpr uint64_t most = 4; // with more, the request itself has enough to fetch
+    constexpr uint64_t most = RowStore::few; // with more, the request itself has enough to fetch
     const uint64_t count = header.count;
     if (!prefetches(header.kind) || count == 0 || count > most) return;
     if (bytes < count * sizeof(uint64_t)) return;

@@ -38,8 +38,10 @@ class RowStore {
     // Removes all rows, and keeps the memory for new ones.
     void clear();
 
-    // For keys that find() or obtain() will soon get, a few at a time: first their buckets, then,
-    // once those have come, their rows.
+    // Of so many keys in one call, the cache misses do not overlap.
+    static constexpr size_t few = 4;
+    // For keys that several calls of find() or obtain() will soon get, a few in each: first their
+    // buckets, then, once those have come, their rows.
     void prefetch_buckets(const uint64_t *keys, size_t count) const {
         for (size_t i = 0; i < count; i++) {
             const uint64_t hash = hash_of(keys[i]);
@@ -157,7 +159,7 @@ class RowStore {
     void stream(const uint64_t *keys, size_t count, LookUp &&look_up, Use &&use) const {
         uint64_t hashes[ahead];
         uint32_t rows[ahead];
-        if (count <= 4) { // without the steps in which there is no key
+        if (count <= few) { // without the steps in which there is no key
             for (size_t i = 0; i < count; i++) {
                 hashes[i] = hash_of(keys[i]);
                 segment(hashes[i]).prefetch(hashes[i]);
