@@ -100,6 +100,25 @@ Status query(const Host *host, const char *name, dtrain_dv_attr_t *attr) {
     return DTRAIN_OK;
 }
 
+// By default cuMemcpyHtoD(), cuMemsetD8() and others like them return before the GPU's memory has
+// changed, and only the default streams wait for that. Our own streams do not, so a call would take
+// what was there before. From now on such functions return when the change is made; what was
+// begun before is waited for once.
+Status see_what_the_program_copies(dtrain_dv_dev &dev) {
+    return in_context(
+        dev,
+        [&] {
+            unsigned flags = 0;
+            Result r = dev.driver.context_flags(&flags);
+            if (r == success && (flags & context_sync_memops) == 0)
+                r = dev.driver.set_context_flags(flags | context_sync_memops);
+            if (r == success)
+                r = dev.driver.stream_synchronize(reinterpret_cast<Stream>(stream_legacy));
+            return r;
+        },
+        "making copies of the program synchronous");
+}
+
 Status open(const Host *host, const char *name, dtrain_dv_dev_t **dev_p) {
     const Driver *driver = nullptr;
     DeviceNumber number = 0;
@@ -119,6 +138,7 @@ Status open(const Host *host, const char *name, dtrain_dv_dev_t **dev_p) {
     Status s = in_context(
         *fresh, [&] { return driver->priority_range(&fresh->ordinary, &fresh->urgent); },
         "the priorities of streams");
+    if (s == DTRAIN_OK) s = see_what_the_program_copies(*fresh);
     for (const uint32_t dtype : {uint32_t(DTRAIN_F32), uint32_t(DTRAIN_BF16), uint32_t(DTRAIN_F16)})
         if (s == DTRAIN_OK) s = prepare(fresh.get(), dtype);
     if (s != DTRAIN_OK) {

@@ -40,7 +40,7 @@ Status load(const Host &host, Driver &driver) {
     const char *missing = find_functions(handle, driver);
     if (missing != nullptr)
         return fail(host, DTRAIN_ERR_UNSUPPORTED,
-                    "cuda: %s has no %s(); a driver for CUDA 11.7 (version 515) or later is needed",
+                    "cuda: %s has no %s(); a driver for CUDA 12.1 (version 530) or later is needed",
                     library, missing);
     if (const Result r = driver.init(0); r != success) return driver.fail(host, r, "cuInit");
     driver.owner = getpid();

@@ -22,6 +22,8 @@
     f(primary_release, cuDevicePrimaryCtxRelease_v2, true, Result(DeviceNumber))                                      \
     f(context_push, cuCtxPushCurrent_v2, true, Result(Context))                                                       \
     f(context_pop, cuCtxPopCurrent_v2, true, Result(Context *))                                                       \
+    f(context_flags, cuCtxGetFlags, true, Result(unsigned *))                                                         \
+    f(set_context_flags, cuCtxSetFlags, true, Result(unsigned))                                                       \
     f(priority_range, cuCtxGetStreamPriorityRange, true, Result(int *, int *))                                        \
     f(mem_alloc, cuMemAlloc_v2, true, Result(Address *, size_t))                                                      \
     f(mem_free, cuMemFree_v2, true, Result(Address))                                                                  \
@@ -35,6 +37,7 @@
     f(stream_create, cuStreamCreateWithPriority, true, Result(Stream *, unsigned, int))                               \
     f(stream_destroy, cuStreamDestroy_v2, true, Result(Stream))                                                       \
     f(stream_query, cuStreamQuery, true, Result(Stream))                                                              \
+    f(stream_synchronize, cuStreamSynchronize, true, Result(Stream))                                                  \
     f(stream_context, cuStreamGetCtx, true, Result(Stream, Context *))                                                \
     f(stream_capturing, cuStreamIsCapturing, true, Result(Stream, int *))                                             \
     f(write_value, cuStreamWriteValue32_v2, true, Result(Stream, Address, uint32_t, unsigned))                        \

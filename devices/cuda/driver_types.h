@@ -74,6 +74,7 @@ enum PointerAttribute : int {
     range_size = 12
 };
 enum : unsigned { memory_host = 1, memory_device = 2 };
+enum : unsigned { context_sync_memops = 0x80 }; // synchronous calls wait for what they do
 enum : unsigned { stream_non_blocking = 1 };
 enum : unsigned { wait_at_least = 0, write_default = 0 };
 enum : unsigned { register_portable = 1, register_map = 2 };

@@ -75,10 +75,17 @@ inline int devices() {
     return count;
 }
 
+// A machine's only GPU stands for each that a test wants.
+inline int present(int device) { return device % devices(); }
+// Leaves a test out that needs two GPUs.
+inline void needs_two() {
+    if (devices() < 2) skip();
+}
+
 // An allocation, with a filling at first.
 class Buffer {
   public:
-    explicit Buffer(size_t bytes, int device = 0) : bytes_(bytes), device_(device) {
+    explicit Buffer(size_t bytes, int device = 0) : bytes_(bytes), device_(present(device)) {
         const Current current(device_);
         call<Address *, size_t>("cuMemAlloc_v2", &address_, bytes_ > 0 ? bytes_ : 1);
     }
@@ -117,6 +124,12 @@ class Buffer {
     int device_;
     Address address_ = 0;
 };
+// Before a stream of a test's own reads what write() has copied: only default streams wait for it.
+inline void finish_copies() {
+    const Current current(0);
+    call<dtrain::cuda::Stream>("cuStreamSynchronize",
+                               reinterpret_cast<dtrain::cuda::Stream>(dtrain::cuda::stream_legacy));
+}
 template <class T> Buffer copy_of(const std::vector<T> &data, int device = 0) {
     Buffer made(data.size() * sizeof(T), device);
     made.write(data.data());

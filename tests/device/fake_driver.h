@@ -28,7 +28,9 @@ template <class F> F driver_function(const char *name) {
 }
 
 inline void load_cuda() {
-    subject.plugin = load(PLUGIN_FOLDER "/libdtrain_device_cuda.so");
+    const char *folder = getenv("DTRAIN_PLUGIN_PATH"); // of a tree that was built elsewhere
+    const std::string plugins = folder != nullptr ? folder : PLUGIN_FOLDER;
+    subject.plugin = load((plugins + "/libdtrain_device_cuda.so").c_str());
     assert_non_null(subject.plugin);
 }
 

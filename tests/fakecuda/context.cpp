@@ -168,6 +168,16 @@ FAKE_API Result cuCtxGetCurrent(Context *context) {
     *context = current_context();
     return success;
 }
+FAKE_API Result cuCtxGetFlags(unsigned *flags) {
+    ENTER("cuCtxGetFlags", true);
+    *flags = fake().flags[device_of(current_context())];
+    return success;
+}
+FAKE_API Result cuCtxSetFlags(unsigned flags) {
+    ENTER("cuCtxSetFlags", true);
+    fake().flags[device_of(current_context())] = flags;
+    return success;
+}
 FAKE_API Result cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     ENTER("cuCtxGetStreamPriorityRange", true);
     *least = 0;

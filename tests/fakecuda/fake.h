@@ -54,6 +54,7 @@ struct Fake {
     uint64_t last_id = 0;
     int devices = 1;
     std::atomic<int> retained[most_devices] = {};
+    std::atomic<unsigned> flags[most_devices] = {}; // of contexts
 
     bool is_device(uintptr_t p) const { return base != 0 && p - base < reserved; }
 };

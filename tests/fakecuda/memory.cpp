@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <sys/mman.h>
+#include <vector>
 
 namespace fakecuda {
 namespace {
@@ -179,14 +180,30 @@ FAKE_API Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, S
 }
 
 // Copies of programs, which wait.
+// Whether functions that are called synchronous are so.
+static bool waits() {
+    return (fake().flags[device_of(current_context())] & context_sync_memops) != 0;
+}
+static Stream legacy() { return reinterpret_cast<Stream>(stream_legacy); }
+
 FAKE_API Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
     ENTER("cuMemcpyHtoD_v2", true);
+    constexpr unsigned late_us = 500;
+    const auto *data = static_cast<const uint8_t *>(from);
+    if (!waits()) // only the default stream knows of it
+        return submit(legacy(), [=, copied = std::vector<uint8_t>(data, data + bytes)] {
+            usleep(late_us);
+            void *dst = reach(to, bytes, "copy to");
+            if (dst != nullptr) std::memcpy(dst, copied.data(), bytes);
+            return true;
+        });
     void *dst = reach(to, bytes, "copy to");
     if (dst != nullptr) std::memcpy(dst, from, bytes);
     return fake().sticky;
 }
 FAKE_API Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     ENTER("cuMemcpyDtoH_v2", true);
+    if (!waits()) drain(legacy());
     void *src = reach(from, bytes, "copy from");
     if (src != nullptr) std::memcpy(to, src, bytes);
     return fake().sticky;

@@ -107,6 +107,11 @@ Result submit(Stream stream, std::function<bool()> work) {
     return success;
 }
 
+void drain(Stream stream) {
+    const StreamState &state = state_of(stream);
+    while (*state.done != state.submitted) usleep(50);
+}
+
 } // namespace fakecuda
 
 using namespace fakecuda;
@@ -135,8 +140,7 @@ FAKE_API Result cuStreamQuery(Stream stream) {
 }
 FAKE_API Result cuStreamSynchronize(Stream stream) {
     ENTER("cuStreamSynchronize", true);
-    StreamState &state = state_of(stream);
-    while (*state.done != state.submitted) usleep(50);
+    drain(stream);
     return fake().sticky;
 }
 FAKE_API Result cuStreamGetCtx(Stream stream, Context *context) {

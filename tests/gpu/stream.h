@@ -7,7 +7,7 @@ namespace gpu {
 
 class Stream {
   public:
-    explicit Stream(int device = 0) : device_(device) {
+    explicit Stream(int device = 0) : device_(present(device)) {
         const Current current(device_);
         call<dtrain::cuda::Stream *, unsigned, int>("cuStreamCreateWithPriority", &stream_, 1u, 0);
     }

@@ -51,6 +51,7 @@ void memory_that_is_not_there(void **) {
 }
 
 void copies_fail(void **) {
+    gpu::needs_fake();
     alone([](dtrain_comm_t *comm) {
         gpu::Buffer buffer = gpu::copy_of(std::vector<float>(1000, 3));
         OK(sum(comm, buffer.address(), 1000));
@@ -76,6 +77,7 @@ void copies_fail(void **) {
 }
 
 void no_memory(void **) {
+    gpu::needs_fake();
     alone([](dtrain_comm_t *comm) {
         gpu::Buffer buffer(1 << 20);
         fail_at("cuMemHostRegister_v2:1:2"); // while the GPU is opened
@@ -94,6 +96,7 @@ void no_memory(void **) {
 
 // A kernel of the program's has faulted: until the process ends the driver refuses everything.
 void sticky_fault(void **) {
+    gpu::needs_fake();
     alone([](dtrain_comm_t *comm) {
         gpu::Buffer buffer(400);
         OK(sum(comm, buffer.address(), 100));
@@ -122,6 +125,7 @@ void sticky_fault(void **) {
 
 // A device that does not come to the copies: the call's time limit holds.
 void slow_device(void **) {
+    gpu::needs_fake();
     alone([](dtrain_comm_t *comm) {
         gpu::Buffer buffer(400);
         OK(sum(comm, buffer.address(), 100));
@@ -166,6 +170,7 @@ void fork_child_only_destroys(void **) {
 // A rank's GPU fails after it has made the call, before its input is copied: the others, who have
 // no GPU, do not wait for it.
 void input_that_never_comes(void **) {
+    gpu::needs_fake();
     for (size_t count : {size_t{10}, size_t{300'000}}) {
         processes::Job job;
         job.start(2, [&](int rank) {

@@ -99,6 +99,7 @@ void a_server_without_gpu(void **) {
         refused(comm, on_device(), DTRAIN_ERR_INVALID, "ps.device is 7");
         expect_text("there is no device 7");
     });
+    gpu::needs_two();
     ranks::Options second = with_device;
     second.emplace_back("ps.device", "1");
     ranks::run(1, 1, second, [](int, dtrain_comm_t *comm) {
@@ -110,6 +111,7 @@ void a_server_without_gpu(void **) {
 }
 
 void no_memory(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(1, 1, with_device, [](int, dtrain_comm_t *comm) {
             for (const char *call : {"cuMemAlloc_v2:1:2", "cuMemAlloc_v2:2:2"}) {
@@ -148,6 +150,7 @@ void all_fail(dtrain_table_t *table) {
 
 // What another server has done with its part of a push is told, and nothing of the one that failed.
 void fails_on_one_server(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(1, 2, with_device, [](int, dtrain_comm_t *comm) {
             const dtrain_table_params_t params = on_device();
@@ -168,6 +171,7 @@ void fails_on_one_server(void **) {
 
 // Each of the kernels of an update fails once: the values are lost until they are restored.
 void fails_amid_a_rule(void **) {
+    gpu::needs_fake();
     in_child([] {
         checkpoints::Folder folder;
         ranks::Options options = folder.options();
@@ -211,6 +215,7 @@ void fails_amid_a_rule(void **) {
 
 // A clock's update fails: those who wait for it hear of that.
 void fails_at_a_clock(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(2, 1, with_device, [](int rank, dtrain_comm_t *comm) {
             dtrain_table_params_t params = on_device(DTRAIN_RULE_ADAM);
@@ -273,6 +278,7 @@ void memory_changes_with_generations(void **) {
 
 // A kernel of the program's has faulted: the driver refuses everything until the process ends.
 void sticky_fault(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(1, 0, with_device, [](int, dtrain_comm_t *comm) {
             const Twins twins(comm, table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, 1000));
@@ -291,6 +297,7 @@ void sticky_fault(void **) {
 
 // A GPU that does nothing for a while: calls keep their time limits, and it goes on.
 void slow_device(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(1, 1, with_device, [](int, dtrain_comm_t *comm) {
             const Twins twins(comm, table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, 1000));
@@ -312,6 +319,7 @@ void slow_device(void **) {
 
 // A GPU that does nothing any more has failed after 10 s.
 void dead_device(void **) {
+    gpu::needs_fake();
     in_child([] {
         ranks::run(1, 1, with_device, [](int, dtrain_comm_t *comm) {
             dtrain_table_params_t params = on_device();

@@ -61,6 +61,7 @@ void end(dtrain_request_t *request) {
 }
 
 void pulls(void **) {
+    gpu::needs_fake();
     with_servers([](dtrain_comm_t *comm, dtrain_table_t *other) {
         const Twins twins(comm, table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, length));
         std::vector<float> g(length, 1), got(length), state(length), expected(length);
@@ -88,6 +89,7 @@ void pulls(void **) {
 
 // More than there is memory for data on their way.
 void pushes(void **) {
+    gpu::needs_fake();
     with_servers([](dtrain_comm_t *comm, dtrain_table_t *other) {
         const Twins twins(comm, table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, length));
         const std::vector<float> g(length, 1);
@@ -107,6 +109,7 @@ void pushes(void **) {
 
 // The update of a clock, of more than there is memory for data on their way.
 void clocks(void **) {
+    gpu::needs_fake();
     with_servers([](dtrain_comm_t *comm, dtrain_table_t *other) {
         dtrain_table_params_t params = table_params(DTRAIN_RULE_ADAM, DTRAIN_F32, 2'000'000);
         params.consistency = DTRAIN_BSP;
@@ -140,6 +143,7 @@ void clocks(void **) {
 
 // The first table of a server opens the GPU.
 void openings(void **) {
+    gpu::needs_fake();
     with_servers([](dtrain_comm_t *comm, dtrain_table_t *other) {
         const dtrain_table_params_t host = table_params(DTRAIN_RULE_ADD, DTRAIN_F32, length);
         for (int i = 0; i < 2; i++) {
@@ -162,6 +166,7 @@ void openings(void **) {
 
 // A table that is destroyed, and one whose creator has given up.
 void ends(void **) {
+    gpu::needs_fake();
     with_servers([](dtrain_comm_t *comm, dtrain_table_t *other) {
         dtrain_table_params_t params = table_params(DTRAIN_RULE_ADD, DTRAIN_F32, length);
         params.memory = DTRAIN_MEM_CUDA;
@@ -210,6 +215,7 @@ void save_and_restore(dtrain_comm_t *comm, dtrain_table_t *other) {
 }
 
 void checkpoints_too(void **) {
+    gpu::needs_fake();
     for (const int servers : {1, 0}) {
         const checkpoints::Folder folder;
         ranks::Options options = folder.options();

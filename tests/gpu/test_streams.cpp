@@ -83,6 +83,7 @@ void averages_in_order(void **) {
                         const gpu::Buffer late = gpu::copy_of(input), from(bytes * 3),
                                           result(bytes * 3);
                         gpu::Buffer to = gpu::copy_of(std::vector<uint8_t>(bytes * 3, 1));
+                        gpu::finish_copies();
                         stream.fill(from, 88);
                         stream.copy(from, late);
                         params = on(stream);
@@ -147,6 +148,7 @@ void messages_in_order(void **) {
 
 // Calls return while the GPU does nothing at all, and their time does not count yet.
 void host_is_not_blocked(void **) {
+    gpu::needs_fake();
     ranks::run(2, over_shm, [&](int rank, dtrain_comm_t *comm) {
         Stream stream;
         dtrain_op_params_t params = on(stream);
@@ -231,6 +233,7 @@ void dead_rank_releases_streams(void **) {
 }
 
 void what_is_refused(void **) {
+    gpu::needs_two();
     ranks::run_with_contexts(1, over_shm, [&](int, dtrain_context_t *, dtrain_comm_t *comm) {
         Stream stream, other(1);
         gpu::Buffer buffer(100), elsewhere(100, 1);
@@ -296,6 +299,7 @@ void what_is_refused(void **) {
 
 // Each of the driver's calls fails once: the call says so, and the stream goes on.
 void driver_calls_fail(void **) {
+    gpu::needs_fake();
     ranks::run(1, over_shm, [&](int, dtrain_comm_t *comm) {
         Stream stream;
         const dtrain_op_params_t params = on(stream);
