@@ -5,7 +5,9 @@
 #include "kernels/arguments.h"
 
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 
 namespace dtrain::cuda {
@@ -16,6 +18,24 @@ constexpr uint32_t blocks_per_multiprocessor = 2048 / block_threads;
 constexpr int least_compute_major = 7; // the kernels' PTX is for 7.5
 // Models, for costs that nobody has measured yet: PCIe 4 with 16 lanes; a launch.
 constexpr uint64_t host_bytes_per_second = 25'000'000'000, launch_ns = 5000;
+
+// Loading them once for all spares time, and calls that wait for streams.
+std::mutex modules_mutex;
+void find_modules(dtrain_dv_dev &dev) {
+    static std::map<int, std::weak_ptr<Modules>> all; // by ordinal
+    const std::lock_guard lock(modules_mutex);
+    std::weak_ptr<Modules> &known = all[dev.ordinal];
+    dev.modules = known.lock();
+    if (dev.modules == nullptr) known = dev.modules = std::make_shared<Modules>();
+}
+void leave_modules(dtrain_dv_dev &dev) {
+    const std::lock_guard lock(modules_mutex);
+    if (dev.here() && dev.modules.use_count() == 1) {
+        const Current current(dev);
+        dev.modules->unload(dev.driver);
+    }
+    dev.modules.reset();
+}
 
 // Finds "cuda<ordinal>".
 Status find(const Host &host, const char *name, const Driver *&driver, DeviceNumber &number,
@@ -110,11 +130,11 @@ Status see_what_the_program_copies(dtrain_dv_dev &dev) {
         [&] {
             unsigned flags = 0;
             Result r = dev.driver.context_flags(&flags);
-            if (r == success && (flags & context_sync_memops) == 0)
-                r = dev.driver.set_context_flags(flags | context_sync_memops);
-            if (r == success)
-                r = dev.driver.stream_synchronize(reinterpret_cast<Stream>(stream_legacy));
-            return r;
+            if (r != success || (flags & context_sync_memops) != 0) return r;
+            r = dev.driver.set_context_flags(flags | context_sync_memops);
+            return r == success
+                       ? dev.driver.stream_synchronize(reinterpret_cast<Stream>(stream_legacy))
+                       : r;
         },
         "making copies of the program synchronous");
 }
@@ -133,6 +153,7 @@ Status open(const Host *host, const char *name, dtrain_dv_dev_t **dev_p) {
     if (fresh == nullptr) return fail(*host, DTRAIN_ERR_NO_MEMORY, "cuda: no memory for a device");
     if (const Result r = driver->primary_retain(&fresh->context, number); r != success)
         return driver->fail(*host, r, "the primary context of %s", name);
+    find_modules(*fresh);
     fresh->most_blocks = std::max(1u, blocks_per_multiprocessor *
                                           unsigned(attribute(*driver, number, multiprocessors)));
     Status s = in_context(
@@ -150,13 +171,8 @@ Status open(const Host *host, const char *name, dtrain_dv_dev_t **dev_p) {
 }
 
 void close(dtrain_dv_dev_t *dev) {
-    if (dev->here()) {
-        {
-            const Current current(*dev);
-            dev->modules.unload(dev->driver);
-        }
-        (void)dev->driver.primary_release(dev->number);
-    }
+    if (dev->modules != nullptr) leave_modules(*dev);
+    if (dev->here()) (void)dev->driver.primary_release(dev->number);
     delete dev;
 }
 
@@ -170,7 +186,7 @@ Status prepare(dtrain_dv_dev_t *dev, uint32_t dtype) {
     const Current current(*dev);
     if (current.result() != success)
         return dev->driver.fail(dev->host, current.result(), "the context of cuda%d", dev->ordinal);
-    return dev->modules.load(dev->driver, dev->host, module);
+    return dev->modules->load(dev->driver, dev->host, module);
 }
 
 } // namespace dtrain::cuda

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "modules.h"
 
+#include <memory>
 #include <unistd.h>
 
 struct dtrain_dv_dev {
@@ -16,9 +17,9 @@ struct dtrain_dv_dev {
     int ordinal;
     dtrain::cuda::DeviceNumber number;
     dtrain::cuda::Context context = nullptr;
-    uint32_t most_blocks = 1;     // of one launch: enough to fill the GPU
-    int urgent = 0, ordinary = 0; // priorities of streams
-    dtrain::cuda::Modules modules;
+    uint32_t most_blocks = 1;                       // of one launch: enough to fill the GPU
+    int urgent = 0, ordinary = 0;                   // priorities of streams
+    std::shared_ptr<dtrain::cuda::Modules> modules; // of all that have opened it in the process
 
     // Whether this is the process that has opened it. In a child made by fork() the driver does not
     // work, and what it is asked to free belongs to the parent.

@@ -16,9 +16,9 @@ Status launch(dtrain_dv_queue &queue, uint32_t module, Kernel kernel, const Argu
               uint64_t items) {
     static_assert(sizeof arguments <= 4096, "the limit of a kernel's arguments");
     const dtrain_dv_dev &device = queue.device;
-    const Function function = device.modules.function(module, kernel);
+    const Function function = device.modules->function(module, kernel);
     if (function == nullptr)
-        return device.modules.is_loaded(module)
+        return device.modules->is_loaded(module)
                    ? refuse(queue, "this dtype has no such op")
                    : fail(device.host, DTRAIN_ERR_STATE,
                           "cuda: the kernels of %s were not prepared", module_texts[module].name);

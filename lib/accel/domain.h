@@ -47,9 +47,11 @@ class Domain {
     }
     uint64_t reduced_bytes() const { return reduced_.load(std::memory_order_relaxed); }
     uint64_t moved_bytes() const { return moved_.load(std::memory_order_relaxed); }
-    // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first: slow,
-    // not while a lock is held that work in flight needs.
-    bool prepare(uint32_t dtype);
+    // Whether kernels of this dtype can run; if not now, perhaps later. Loads them at first, once
+    // no stream waits, if that is before the time (monotonic_clock(); 0: now): slow, not while a
+    // lock is held that work in flight needs.
+    bool prepare(uint32_t dtype, int64_t until_ns = 0);
+    Status check() { return kernels_.check(); } // OK while the accelerator goes on
     // Releases imported memory that kernels in flight may still use, once none does.
     void retire(dtrain_dv_mem_t *memory);
 
@@ -58,6 +60,8 @@ class Domain {
            const Config &config)
         : ops_(ops), name_(name), attr_(attr), config_(config) {}
 
+    void set_prepared(uint32_t dtype);
+
     const dtrain_dv_ops_t &ops_;
     const std::string name_;
     const dtrain_dv_attr_t attr_;
@@ -65,6 +69,7 @@ class Domain {
     dtrain_dv_dev_t *dev_ = nullptr;
     std::unique_ptr<PinnedBlock> words_;
     std::optional<PinnedPool> pool_;
+    CallThread calls_{ops_};
     OwnQueue to_host_, to_device_, kernels_;
     std::atomic<uint64_t> reduced_{0}, moved_{0};
     std::mutex mutex_;                  // of what follows

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accel/pinned_memory.h"
 
+#include "accel/quiet.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <sys/mman.h>
@@ -42,6 +44,7 @@ Status PinnedPool::take(uint64_t bytes, std::unique_ptr<PinnedBlock> &out) {
                     static_cast<unsigned long long>(bytes));
     bytes = (std::max<uint64_t>(bytes, 1) + granule - 1) / granule * granule;
     sweep();
+    const Quiet quiet;                               // for unpinning, which waits for streams
     std::list<std::unique_ptr<PinnedBlock>> surplus; // unpinned without the lock
     {
         std::lock_guard lock(mutex_);
@@ -57,7 +60,7 @@ Status PinnedPool::take(uint64_t bytes, std::unique_ptr<PinnedBlock> &out) {
             free_bytes_ -= out->bytes();
             return DTRAIN_OK;
         }
-        while (free_bytes_ > keep_) {
+        while (quiet && free_bytes_ > keep_) {
             free_bytes_ -= free_.back()->bytes();
             surplus.splice(surplus.begin(), free_, std::prev(free_.end()));
         }

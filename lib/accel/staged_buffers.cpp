@@ -6,12 +6,6 @@
 #include <utility>
 
 namespace dtrain::accel {
-namespace {
-
-constexpr const char *fetching = "copying the input to the host";
-constexpr const char *storing = "copying the result from the host";
-
-} // namespace
 
 StagedBuffers::~StagedBuffers() {
     release();
@@ -66,7 +60,7 @@ Status StagedBuffers::check(Batch Buffer::*batch, const char *what) {
         if (Status s = stream_->check(); s != DTRAIN_OK) return s;
     for (Buffer &buffer : buffers_)
         if (!(buffer.*batch).passed())
-            if (Status s = (buffer.*batch).queue->check(); s != DTRAIN_OK)
+            if (Status s = (buffer.*batch).queue->check((buffer.*batch).posted); s != DTRAIN_OK)
                 return explain(s, buffer.domain->name().c_str(), what);
     return DTRAIN_OK;
 }
@@ -74,9 +68,16 @@ Status StagedBuffers::check(Batch Buffer::*batch, const char *what) {
 Status StagedBuffers::await(Batch Buffer::*batch, const char *what, int64_t until_ns) {
     for (Buffer &buffer : buffers_)
         if (!(buffer.*batch).passed())
-            if (Status s = (buffer.*batch).queue->wait((buffer.*batch).number, until_ns);
+            if (Status s = (buffer.*batch).queue->wait((buffer.*batch).posted, until_ns);
                 s != DTRAIN_OK)
                 return explain(s, buffer.domain->name().c_str(), what);
+    return result(batch, what);
+}
+
+Status StagedBuffers::result(Batch Buffer::*batch, const char *what) const {
+    for (const Buffer &buffer : buffers_)
+        if (Status s = (buffer.*batch).posted.result(); s != DTRAIN_OK)
+            return explain(s, buffer.domain->name().c_str(), what);
     return DTRAIN_OK;
 }
 
@@ -99,13 +100,13 @@ void StagedBuffers::add_outputs(const Buffer &buffer, uint64_t most, std::vector
 }
 
 Status StagedBuffers::begin_fetch() {
-    std::vector<Copy> copies;
     for (Buffer &buffer : buffers_) {
         if (buffer.inputs.empty()) continue;
-        copies.clear();
+        std::vector<Copy> copies;
         add_inputs(buffer, copies);
         buffer.fetched.queue = &buffer.domain->to_host();
-        if (Status s = buffer.fetched.queue->submit(copies, buffer.fetched.number); s != DTRAIN_OK)
+        if (Status s = buffer.fetched.queue->post(std::move(copies), buffer.fetched.posted);
+            s != DTRAIN_OK)
             return explain(s, buffer.domain->name().c_str(), fetching);
     }
     return DTRAIN_OK;
@@ -150,13 +151,13 @@ Status StagedBuffers::begin_copies() {
 
 Status StagedBuffers::begin_store(uint64_t most) {
     if (stream_ != nullptr && copies_on_stream_) return release(), DTRAIN_OK;
-    std::vector<Copy> copies;
     for (Buffer &buffer : buffers_) {
-        copies.clear();
+        std::vector<Copy> copies;
         add_outputs(buffer, most, copies);
         if (copies.empty()) continue;
         buffer.stored.queue = &buffer.domain->to_device();
-        if (Status s = buffer.stored.queue->submit(copies, buffer.stored.number); s != DTRAIN_OK)
+        if (Status s = buffer.stored.queue->post(std::move(copies), buffer.stored.posted);
+            s != DTRAIN_OK)
             return explain(s, buffer.domain->name().c_str(), storing);
     }
     return DTRAIN_OK;

@@ -52,19 +52,24 @@ class StagedBuffers {
     bool is_fetched() const {
         return (stream_ == nullptr || stream_->is_ready()) && passed(&Buffer::fetched);
     }
-    Status check_fetch(); // OK while the accelerators go on
+    Status check_fetch(); // OK while the accelerators go on, and have taken the copies
     Status await_fetched(int64_t until_ns);
     // Copies all outputs back, or of each buffer only the first `most` bytes of its outputs.
     Status begin_store(uint64_t most);
     bool is_stored(); // and the stream, if there is one, has gone on
     Status check_store();
+    // Once they are over: whether the copies could be submitted.
+    Status fetched() const { return result(&Buffer::fetched, fetching); }
+    Status stored() const { return result(&Buffer::stored, storing); }
     Status await_stored(int64_t until_ns);
 
   private:
+    static constexpr const char *fetching = "copying the input to the host";
+    static constexpr const char *storing = "copying the result from the host";
     struct Batch { // of copies
         OwnQueue *queue = nullptr;
-        uint32_t number = 0;
-        bool passed() const { return queue == nullptr || queue->passed(number); }
+        OwnQueue::Posted posted = {};
+        bool passed() const { return queue == nullptr || queue->passed(posted); }
     };
     struct Buffer {
         Domain *domain;
@@ -77,6 +82,7 @@ class StagedBuffers {
     bool passed(Batch Buffer::*batch) const;
     Status check(Batch Buffer::*batch, const char *what);
     Status await(Batch Buffer::*batch, const char *what, int64_t until_ns);
+    Status result(Batch Buffer::*batch, const char *what) const;
     std::vector<std::span<uint8_t>> parts(std::vector<Extent> Buffer::*extents) const;
     static void add_inputs(const Buffer &buffer, std::vector<Copy> &copies);
     static void add_outputs(const Buffer &buffer, uint64_t most, std::vector<Copy> &copies);

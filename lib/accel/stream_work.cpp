@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accel/stream_work.h"
 
+#include "accel/quiet.h"
+
 #include <new>
 #include <string>
 
@@ -34,12 +36,15 @@ Status StreamWork::open(Domain &domain, void *stream, std::shared_ptr<StreamWork
 
 bool StreamWork::is_finished() {
     if (!has(words_->finished)) return false;
-    if (counted_.exchange(false)) waiting_.fetch_sub(1, std::memory_order_release);
+    end_wait();
     return true;
+}
+void StreamWork::end_wait() {
+    if (waits_.exchange(false)) Quiet::end_wait();
 }
 
 StreamWork::~StreamWork() {
-    if (counted_.exchange(false)) waiting_.fetch_sub(1, std::memory_order_release);
+    end_wait();
     if (queue_ != nullptr) domain_.ops().queue_free(queue_);
     if (page_ != nullptr) domain_.pinned().give_back(std::move(page_));
 }
@@ -56,8 +61,8 @@ Status StreamWork::signal(const std::atomic<uint32_t> &word) {
 
 Status StreamWork::enqueue(std::span<const Copy> inputs, std::span<const Copy> results) {
     const dtrain_dv_ops_t &ops = domain_.ops();
-    counted_ = true;
-    waiting_.fetch_add(1, std::memory_order_acq_rel);
+    Quiet::begin_wait();
+    waits_ = true;
     set_error_text("");
     Status s = copy(inputs);
     if (s == DTRAIN_OK) s = signal(words_->ready);
@@ -77,9 +82,8 @@ Status StreamWork::enqueue(std::span<const Copy> inputs, std::span<const Copy> r
 
 Status StreamWork::check() {
     set_error_text("");
-    const Status s = domain_.ops().queue_done(queue_);
-    if (s == DTRAIN_OK || s == DTRAIN_IN_PROGRESS) return DTRAIN_OK;
-    return explain(s, domain_.name().c_str(), "stream");
+    const Status s = domain_.check();
+    return s == DTRAIN_OK ? s : explain(s, domain_.name().c_str(), "stream");
 }
 
 } // namespace dtrain::accel

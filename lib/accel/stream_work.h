@@ -22,15 +22,12 @@ class StreamWork {
     StreamWork(const StreamWork &) = delete;
     StreamWork &operator=(const StreamWork &) = delete;
 
-    // Never waits. On failure the stream goes on by itself.
+    // Waits for nothing but the driver, and who is Quiet. On failure the stream goes on by itself.
     Status enqueue(std::span<const Copy> inputs, std::span<const Copy> results);
     bool is_ready() const { return has(words_->ready); } // the input is there
     bool is_finished();                                  // the stream has left it
-    // Whether a stream waits for an operation of this process, as far as was looked: the driver may
-    // not be asked then for what could wait for streams, as importing and releasing memory may.
-    static bool any_waits() { return waiting_.load(std::memory_order_acquire) > 0; }
     void release() { words_->done.store(1, std::memory_order_release); }
-    Status check(); // OK while the accelerator goes on
+    Status check(); // OK while the accelerator goes on; waits for no call that waits for streams
 
   private:
     struct Words { // each becomes 1
@@ -49,8 +46,9 @@ class StreamWork {
     Domain &domain_;
     std::unique_ptr<PinnedBlock> page_; // of the words
     Words *words_ = nullptr;
-    static inline std::atomic<int> waiting_{0};
-    std::atomic<bool> counted_{false}; // in waiting_
+    void end_wait();
+
+    std::atomic<bool> waits_{false}; // for all that Quiet says
     dtrain_dv_queue_t *queue_ = nullptr;
 };
 

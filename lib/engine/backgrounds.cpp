@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backgrounds.h"
 
-#include "engine/thread.h"
+#include "base/thread.h"
 
 #include <algorithm>
 #include <cerrno>

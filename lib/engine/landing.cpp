@@ -51,8 +51,10 @@ Status Landing::use_copies() {
 }
 
 Status Landing::look() {
-    if (buffers_->is_fetched())
+    if (buffers_->is_fetched()) {
+        if (Status s = buffers_->fetched(); s != DTRAIN_OK) return s;
         return choice_ == Choice::open || scale_some_input() ? DTRAIN_OK : DTRAIN_IN_PROGRESS;
+    }
     if (agent_.now() >= input_until_ns_) return buffers_->await_fetched(input_until_ns_);
     if (++looks_ % looks_per_check != 0) return DTRAIN_IN_PROGRESS;
     const Status s = buffers_->check_fetch();
@@ -121,7 +123,7 @@ int Landing::advance(Agent &agent) {
         return 1;
     }
     if (buffers_->is_stored()) {
-        end(agent, DTRAIN_OK);
+        end(agent, buffers_->stored());
         return 1;
     }
     if (++looks_ % looks_per_check == 0)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/queue.h"
 
+#include "base/thread.h"
 #include "collectives/communicator/agreement.h"
-#include "engine/thread.h"
 
 #include <algorithm>
 
@@ -62,8 +62,8 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
         or_never(or_option(params.stall_fail_ns, options, "gradients.stall_limit"));
     int64_t cycle_ns = or_option(params.cycle_ns, options, "gradients.cycle");
     std::shared_ptr<Queue> made(new Queue(std::move(own), registry, limits, cycle_ns));
-    if (Status s = engine::start_thread(made->thread_, "dtrain-grad",
-                                        [queue = made.get()] { queue->run(); });
+    if (Status s =
+            start_thread(made->thread_, "dtrain-grad", [queue = made.get()] { queue->run(); });
         s != DTRAIN_OK) {
         std::string text = error_text(); // the other ranks' queues would wait for this one
         (void)made->communicator_->abort(text.c_str());

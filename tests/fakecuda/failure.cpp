@@ -55,8 +55,17 @@ Result enter(const char *function, bool needs_context, bool frees) {
     }
     if (const Result r = fake().sticky; r != success && !frees) return r;
     if (const Result r = injected(function)) return r;
-    if (needs_context && !is_context(current_context())) return invalid_context;
+    if (!needs_context) return success;
+    const Context context = current_context();
+    if (!is_context(context)) return invalid_context;
+    const std::shared_lock gate(fake().calls[device_of(context)]); // is there a call that waits?
     return success;
+}
+
+void wait_for_held_streams() {
+    const int device = device_of(current_context());
+    const std::lock_guard gate(fake().calls[device]);
+    while (fake().held[device] > 0 && fake().sticky == success) usleep(100);
 }
 
 } // namespace fakecuda

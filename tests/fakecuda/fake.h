@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 
 #include <unistd.h>
@@ -56,6 +57,11 @@ struct Fake {
     std::atomic<int> retained[most_devices] = {};
     std::atomic<unsigned> flags[most_devices] = {}; // of contexts
 
+    // Some functions wait until no stream of the context is held by a word, and all other calls in
+    // the context wait for them.
+    std::shared_mutex calls[most_devices];
+    std::atomic<int> held[most_devices] = {}; // streams
+
     bool is_device(uintptr_t p) const { return base != 0 && p - base < reserved; }
 };
 Fake &fake(); // never destroyed: streams may run until the process ends
@@ -73,6 +79,8 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // too.
 Result enter(const char *function, bool needs_context = false, bool frees = false);
 void fault(Result result); // of the device: sticky
+// What freeing memory and loading modules does first.
+void wait_for_held_streams();
 
 // The allocation or registration that holds `bytes` at p; nullptr: none does.
 const Allocation *find_allocation(uintptr_t p, size_t bytes, uintptr_t *base = nullptr);

@@ -37,6 +37,7 @@ FAKE_API Result cuIpcGetMemHandle(IpcHandle *handle, Address at) {
 
 FAKE_API Result cuIpcOpenMemHandle_v2(Address *out, IpcHandle handle, unsigned) {
     ENTER("cuIpcOpenMemHandle_v2", true);
+    wait_for_held_streams();
     Content content;
     std::memcpy(&content, &handle, sizeof content);
     if (content.magic != magic) return invalid_value;

@@ -102,10 +102,12 @@ FAKE_API Result cuMemAlloc_v2(Address *out, size_t bytes) {
 }
 FAKE_API Result cuMemFree_v2(Address at) {
     ENTER("cuMemFree_v2", true, true);
+    wait_for_held_streams();
     return unmap(at, false);
 }
 FAKE_API Result cuIpcCloseMemHandle(Address at) {
     ENTER("cuIpcCloseMemHandle", true, true);
+    wait_for_held_streams();
     return unmap(at, true);
 }
 // Of a pool, whose memory has no legacy handle.
@@ -149,6 +151,7 @@ FAKE_API Result cuMemHostRegister_v2(void *p, size_t bytes, unsigned) {
 }
 FAKE_API Result cuMemHostUnregister(void *p) {
     ENTER("cuMemHostUnregister", true, true);
+    wait_for_held_streams();
     const std::lock_guard lock(fake().mutex);
     return fake().pinned.erase(reinterpret_cast<uintptr_t>(p)) == 1 ? success : not_registered;
 }

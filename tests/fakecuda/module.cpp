@@ -36,6 +36,7 @@ void *kernels() {
 
 FAKE_API Result cuModuleLoadData(Image **out, const void *image) {
     ENTER("cuModuleLoadData", true);
+    wait_for_held_streams();
     std::string text(static_cast<const char *>(image));
     if (text.find(".version ") == text.npos) return invalid_image;
     *out = new Image{std::move(text)};
@@ -43,6 +44,7 @@ FAKE_API Result cuModuleLoadData(Image **out, const void *image) {
 }
 FAKE_API Result cuModuleUnload(Image *module) {
     ENTER("cuModuleUnload", true, true);
+    wait_for_held_streams();
     delete module;
     return success;
 }

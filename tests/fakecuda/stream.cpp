@@ -166,6 +166,12 @@ FAKE_API Result cuStreamEndCapture(Stream stream, void **graph) {
 }
 
 namespace {
+struct Held { // counts a stream that a word holds
+    explicit Held(int of) : device(of) { fake().held[device]++; }
+    ~Held() { fake().held[device]--; }
+    Held(const Held &) = delete;
+    const int device;
+};
 bool is_word(Address p) {
     return p % 4 == 0 && (fake().is_device(p) || find_pinned(p, 4) != nullptr);
 }
@@ -183,7 +189,9 @@ FAKE_API Result cuStreamWriteValue32_v2(Stream stream, Address p, uint32_t value
 FAKE_API Result cuStreamWaitValue32_v2(Stream stream, Address p, uint32_t value, unsigned flags) {
     ENTER("cuStreamWaitValue32_v2", true);
     if (!is_word(p) || flags != wait_at_least) return invalid_value;
+    const auto held = std::make_shared<Held>(device_of(current_context()));
     return submit(stream, [=] {
+        (void)held; // until this is done
         void *at = reach(p, 4, "wait value");
         if (at == nullptr) return true;
         return int32_t(__atomic_load_n(static_cast<uint32_t *>(at), __ATOMIC_ACQUIRE) - value) >= 0;

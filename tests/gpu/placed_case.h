@@ -115,14 +115,26 @@ struct Counts {
     }
 };
 
+// Freeing memory waits for the streams of all ranks in the process, so no rank may have one that
+// waits then: not of this case, nor of the next one.
+class NobodyWaits {
+  public:
+    explicit NobodyWaits(dtrain_comm_t *comm) : comm_(comm) {}
+    ~NobodyWaits() { OK(dtrain_barrier(comm_, nullptr, nullptr)); }
+    NobodyWaits(const NobodyWaits &) = delete;
+
+  private:
+    dtrain_comm_t *const comm_;
+};
+
 enum class Way { direct, copies };
 
-// repeats: the same memory is used once before, so that the leader's process may import it.
-inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
-                  Stream *stream = nullptr, bool repeats = false) {
+inline void check_once(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
+                       Stream *stream, bool repeats) {
     const int rank = dtrain_comm_rank(comm);
     Part part(c, rank);
     Placed placed(context, rank, dtrain_dtype_size(c.dtype), stream);
+    const NobodyWaits done(comm);
     part.move([&](uint8_t *data, size_t bytes) { return placed.place(data, bytes); });
     if (repeats) {
         placed.fill();
@@ -161,6 +173,20 @@ inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm,
                      static_cast<long long>(after.reduced - before.reduced),
                      static_cast<long long>(after.moved - before.moved));
     REQUIRE(good);
+}
+
+// repeats: the same memory is used once before, so that the leader's process may import it.
+inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm, Way way,
+                  Stream *stream = nullptr, bool repeats = false) {
+    const NobodyWaits after(comm);
+    check_once(c, context, comm, way, stream, repeats);
+}
+
+// Kernels are loaded at their first use, but not while a stream waits, which would copy then.
+inline void load_kernels(dtrain_context_t *context, dtrain_comm_t *comm, const Type &type) {
+    for (Kind kind : {Kind::reduce_scatter, Kind::allgather})
+        check(make_case({kind, false}, type, dtrain_comm_size(comm), false, large), context, comm,
+              Way::direct);
 }
 
 // Each in a process of its own, in which the parent's driver has not been started.

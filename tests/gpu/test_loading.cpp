@@ -65,7 +65,7 @@ void old_driver(void **) {
     gpu::in_child([] {
         load("fakecuda_old");
         describes("auto", "libcuda.so.1 has no cu");
-        refuses("cuda", DTRAIN_ERR_UNSUPPORTED, "11.7");
+        refuses("cuda", DTRAIN_ERR_UNSUPPORTED, "12.1");
     });
 }
 void driver_without_gpus(void **) {

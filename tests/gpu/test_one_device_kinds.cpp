@@ -49,6 +49,7 @@ void every_kind(void **) {
 // On streams, where nothing waits but the streams: first a rank or two, then all.
 void in_order_of_streams(int rank, dtrain_context_t *context, dtrain_comm_t *comm, bool repeats) {
     const int size = dtrain_comm_size(comm);
+    for (const Type &type : std::span(types).first(2)) gpu::load_kernels(context, comm, type);
     Stream stream;
     for (const Shape &shape : shapes)
         for (int from : {size - 1, 0})

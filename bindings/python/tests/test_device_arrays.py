@@ -437,6 +437,7 @@ class Streams(unittest.TestCase):
             request.wait()
             self.assertEqual(after.values(), self.sum(7))
             self.assertEqual(x.values(), array("B", [9] * COUNT))
+            del request, x, after  # now: freeing memory waits for streams, also for the next call's
 
     def test_blocking_calls_have_their_results(self):
         stream = Stream()

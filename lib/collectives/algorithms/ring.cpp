@@ -143,7 +143,7 @@ double reduce_cost(const Formula &f) {
                  coming = std::max(f.o, chunks.bytes * f.wire);
     if (f.ranks_per_core > 1) return std::numeric_limits<double>::infinity();
     return (f.n - 1) * f.hop(chunks.bytes, f.sum) + more * f.gap(chunks.bytes, f.sum) +
-           lag * (f.n - 2) * more * std::max(work - coming, 0.0);
+           lag * std::min(f.n - 2, 30.0) * more * std::max(work - coming, 0.0);
 }
 
 constexpr Method methods[] = {

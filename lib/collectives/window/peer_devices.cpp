@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/peer_devices.h"
 
-#include "accel/stream_work.h"
+#include "accel/quiet.h"
 
 #include <algorithm>
 #include <cstring>
@@ -46,7 +46,9 @@ void PeerDevices::want(uint32_t rank, const accel::DirectBuffer &buffer, uint64_
 }
 
 void PeerDevices::import_wanted(accel::Domain &domain) {
-    if (!wants_ || accel::StreamWork::any_waits()) return;
+    if (!wants_) return;
+    const accel::Quiet quiet;
+    if (!quiet) return;
     const std::lock_guard lock(mutex_);
     std::vector<size_t> added(imported_.size());
     for (const Wanted &one : wanted_)

@@ -230,8 +230,8 @@ WindowOperation::Step WindowBulk::lead_device() {
         if (some_rank_has_given_up()) return Step::idle;
         if (!device_->reaches_all(offers)) {
             if (!under_lock()) return Step::needs_lock;
-            if (device_->imports_later(offers)) return decline_device(false);
-            if (device_->import_all(offers) != DTRAIN_OK) return decline_device(true);
+            if (const Status s = device_->import_all(offers); s != DTRAIN_OK)
+                return decline_device(s != DTRAIN_ERR_BUSY);
         }
         const Status s = device_->submit(device_job(), call_.dtype, call_.op);
         if (!device_->is_begun()) return decline_device(true);
@@ -239,6 +239,7 @@ WindowOperation::Step WindowBulk::lead_device() {
     }
     const Status s = device_->look();
     if (s == DTRAIN_IN_PROGRESS) return Step::idle;
+    if (s != DTRAIN_OK && !device_->is_begun()) return decline_device(true);
     if (s != DTRAIN_OK) return broken(s, int32_t(rank_));
     if (some_rank_has_given_up()) return Step::idle;
     publish(&RankFlags::reduced, end());

@@ -127,15 +127,15 @@ DeviceJob WindowDevice::with_factors(DeviceJob job) const {
     return first;
 }
 
-Status WindowDevice::submit(DeviceJob job, uint32_t dtype, uint32_t op) {
-    job = with_factors(std::move(job));
-    accel::OwnQueue &own = buffers_.domain->kernels();
-    const auto all_steps = [&](dtrain_dv_queue_t *queue, bool &begun) -> Status {
-        for (const DeviceStep &step : job)
-            if (Status s = submit(step, dtype, op, queue, begun); s != DTRAIN_OK) return s;
+Status WindowDevice::submit(const DeviceJob &job, uint32_t dtype, uint32_t op) {
+    std::vector<Task> tasks;
+    for (const DeviceStep &step : with_factors(job)) tasks.push_back(task_of(step, dtype, op));
+    const auto all = [tasks = std::move(tasks)](dtrain_dv_queue_t *queue, bool &begun) -> Status {
+        for (const Task &task : tasks)
+            if (Status s = task.submit(queue, begun); s != DTRAIN_OK) return s;
         return DTRAIN_OK;
     };
-    if (Status s = own.submit(all_steps, batch_, begun_); s != DTRAIN_OK) {
+    if (Status s = buffers_.domain->kernels().post(all, posted_, begun_); s != DTRAIN_OK) {
         failure_ = accel::explain(s, buffers_.domain->name().c_str(), "submitting a kernel");
         failure_text_ = error_text();
         return failure_;
@@ -144,46 +144,60 @@ Status WindowDevice::submit(DeviceJob job, uint32_t dtype, uint32_t op) {
     return DTRAIN_OK;
 }
 
+WindowDevice::Task WindowDevice::task_of(const DeviceStep &step, uint32_t dtype,
+                                         uint32_t op) const {
+    Task task{.domain = buffers_.domain,
+              .srcs = {},
+              .dsts = {},
+              .bytes = step.bytes,
+              .factor = step.factor,
+              .element_bytes = spec_.element_bytes,
+              .dtype = dtype,
+              .op = op};
+    for (const DevicePart &part : step.from) task.srcs.push_back(at(part));
+    for (const DevicePart &part : step.to) // in place a rank's own part is there already
+        if (task.sums() || task.scales() || at(part) != task.srcs[0]) task.dsts.push_back(at(part));
+    return task;
+}
+
 // A kernel that reads a part once is faster than a copy for each of several targets. It takes the
 // part for unsigned integers, which it leaves as they are.
-Status WindowDevice::submit(const DeviceStep &step, uint32_t dtype, uint32_t op,
-                            dtrain_dv_queue_t *queue, bool &begun) {
-    const void *srcs[max_window_ranks];
-    void *dsts[max_window_ranks];
-    dtrain_dv_work_t work{};
-    for (const DevicePart &part : step.from) srcs[work.n++] = at(part);
-    const bool sums = work.n > 1, scales = step.factor != 1;
-    for (const DevicePart &part : step.to) // in place a rank's own part is there already
-        if (sums || scales || at(part) != srcs[0]) dsts[work.m++] = at(part);
-    if (step.bytes == 0 || work.m == 0) return DTRAIN_OK;
-    accel::Domain &domain = *buffers_.domain;
+Status WindowDevice::Task::submit(dtrain_dv_queue_t *queue, bool &begun) const {
+    if (bytes == 0 || dsts.empty()) return DTRAIN_OK;
     Status s = DTRAIN_OK;
-    if (!sums && !scales && work.m == 1) {
-        const accel::Copy copy{.dst = dsts[0], .src = srcs[0], .bytes = step.bytes};
-        s = accel::submit_copies(domain.ops(), queue, {&copy, 1}, domain.attr().limit_bytes,
+    if (!sums() && !scales() && dsts.size() == 1) {
+        const accel::Copy copy{.dst = dsts[0], .src = srcs[0], .bytes = bytes};
+        s = accel::submit_copies(domain->ops(), queue, {&copy, 1}, domain->attr().limit_bytes,
                                  &begun);
     } else {
+        dtrain_dv_work_t work{};
         work.struct_size = sizeof work;
-        work.kind = scales ? DTRAIN_DV_MULTIPLY : DTRAIN_DV_REDUCE;
-        work.dtype = sums || scales ? dtype : unsigned_of(spec_.element_bytes);
-        work.weights = &step.factor;
-        work.op = sums ? op : uint32_t{DTRAIN_SUM};
-        work.count = step.bytes / spec_.element_bytes;
-        work.dsts = dsts;
-        work.srcs = srcs;
-        s = domain.ops().run(queue, &work);
+        work.kind = scales() ? DTRAIN_DV_MULTIPLY : DTRAIN_DV_REDUCE;
+        work.dtype = sums() || scales() ? dtype : unsigned_of(element_bytes);
+        work.weights = &factor;
+        work.op = sums() ? op : uint32_t{DTRAIN_SUM};
+        work.count = bytes / element_bytes;
+        work.n = uint32_t(srcs.size());
+        work.m = uint32_t(dsts.size());
+        work.dsts = dsts.data();
+        work.srcs = srcs.data();
+        s = domain->ops().run(queue, &work);
         begun = begun || s == DTRAIN_OK;
     }
-    if (s == DTRAIN_OK && !scales) domain.count_done(sums, step.bytes * work.m);
+    if (s == DTRAIN_OK && !scales()) domain->count_done(sums(), bytes * dsts.size());
     return s;
 }
 
 Status WindowDevice::look() {
     if (failure_ != DTRAIN_OK) return set_error_text(failure_text_.c_str()), failure_;
     accel::OwnQueue &queue = buffers_.domain->kernels();
-    if (queue.passed(batch_)) return DTRAIN_OK;
+    if (Status s = posted_.result(); s != DTRAIN_OK) {
+        begun_ = posted_.later->begun;
+        return accel::explain(s, buffers_.domain->name().c_str(), "submitting a kernel");
+    }
+    if (queue.passed(posted_)) return DTRAIN_OK;
     if (++looks_ % looks_per_check != 0) return DTRAIN_IN_PROGRESS;
-    const Status s = queue.check();
+    const Status s = queue.check(posted_);
     if (s == DTRAIN_OK) return DTRAIN_IN_PROGRESS;
     return accel::explain(s, buffers_.domain->name().c_str(), "working on the ranks' buffers");
 }

@@ -1,7 +1,7 @@
 // A collective of ranks whose buffers all lie on one accelerator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "accel/stream_work.h"
+#include "accel/quiet.h"
 #include "collectives/call/collective.h"
 #include "collectives/window/device_job.h"
 #include "collectives/window/peer_devices.h"
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace dtrain::collectives {
 
@@ -45,23 +46,24 @@ class WindowDevice {
             if (!map(mapped_, offer(mapped_))) return false;
         return true;
     }
-    // Imports what is not mapped yet; under the agent's lock.
+    // Imports what is not mapped yet; under the agent's lock. BUSY: that has to wait, because a
+    // stream does; what is missing is noted for later.
     template <class Offers> Status import_all(Offers &&offer) {
-        while (!reaches_all(offer))
-            if (Status s = import(mapped_, offer(mapped_)); s != DTRAIN_OK) return s;
-        return DTRAIN_OK;
-    }
-    // Whether that has to wait, because a stream does; then what is missing is noted for later.
-    template <class Offers> bool imports_later(Offers &&offer) {
-        if (!accel::StreamWork::any_waits()) return false;
-        for (uint32_t rank = mapped_; rank < ranks_; rank++)
-            if (!map(rank, offer(rank))) want(rank, offer(rank));
-        return true;
+        const accel::Quiet quiet;
+        for (; !reaches_all(offer); mapped_ += quiet ? 0 : 1) {
+            if (!quiet)
+                want(mapped_, offer(mapped_));
+            else if (Status s = import(mapped_, offer(mapped_)); s != DTRAIN_OK)
+                return s;
+        }
+        return quiet ? DTRAIN_OK : DTRAIN_ERR_BUSY;
     }
     // Starts the job. After a failure with is_begun() it may run, and look() fails, too.
-    Status submit(DeviceJob job, uint32_t dtype, uint32_t op);
+    Status submit(const DeviceJob &job, uint32_t dtype, uint32_t op);
     bool is_begun() const { return begun_; }
-    Status look(); // OK: it is done; IN_PROGRESS; or what has happened to the accelerator
+    // OK: it is done; IN_PROGRESS; or what has happened to the accelerator. May find that the job
+    // has not begun.
+    Status look();
     // Not again by this communicator: another way is taken, after a warning.
     void give_up() { peers_.note_failure(); }
 
@@ -81,8 +83,19 @@ class WindowDevice {
         return (part.in_result ? recvs_ : sends_)[part.rank] + part.offset;
     }
     DeviceJob with_factors(DeviceJob job) const;
-    Status submit(const DeviceStep &step, uint32_t dtype, uint32_t op, dtrain_dv_queue_t *queue,
-                  bool &begun);
+    // A step with addresses, so that it can be submitted when this is gone.
+    struct Task {
+        accel::Domain *domain;
+        std::vector<const void *> srcs;
+        std::vector<void *> dsts;
+        uint64_t bytes = 0;
+        double factor = 1;
+        uint32_t element_bytes = 1, dtype = 0, op = 0;
+        bool sums() const { return srcs.size() > 1; }
+        bool scales() const { return factor != 1; }
+        Status submit(dtrain_dv_queue_t *queue, bool &begun) const;
+    };
+    Task task_of(const DeviceStep &step, uint32_t dtype, uint32_t op) const;
 
     engine::Landing &landing_;
     const accel::DirectBuffers buffers_;
@@ -93,7 +106,8 @@ class WindowDevice {
     double before_[max_window_ranks], after_[max_window_ranks];   // their factors
     uint32_t mapped_ = 0;
     bool begun_ = false;
-    uint32_t batch_ = 0, looks_ = 0;
+    accel::OwnQueue::Posted posted_;
+    uint32_t looks_ = 0;
     Status failure_ = DTRAIN_OK;
     std::string failure_text_;
 };

@@ -3,7 +3,7 @@
 #include "ps/checkpoint/archive.h"
 
 #include "base/clock.h"
-#include "engine/thread.h"
+#include "base/thread.h"
 #include "ps/checkpoint/row_file.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/table/file_name.h"
@@ -266,8 +266,7 @@ Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
     std::lock_guard lock(mutex_);
     if (ending_) return fail(DTRAIN_ERR_CANCELED, "the server is leaving the job");
     if (!thread_.joinable())
-        if (Status s = engine::start_thread(thread_, "dtrain-disk", [this] { work(); });
-            s != DTRAIN_OK)
+        if (Status s = start_thread(thread_, "dtrain-disk", [this] { work(); }); s != DTRAIN_OK)
             return s;
     jobs_.push_back(std::move(job));
     changed_.notify_one();

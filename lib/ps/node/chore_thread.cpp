@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/chore_thread.h"
 
-#include "engine/thread.h"
+#include "base/thread.h"
 
 #include <utility>
 
@@ -12,8 +12,7 @@ Status ChoreThread::start(std::function<void()> work, std::function<void()> done
     std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
         if (ending_) return fail(DTRAIN_ERR_CANCELED, "the server is leaving the job");
-        if (Status s = engine::start_thread(thread_, "dtrain-gpu", [this] { run(); });
-            s != DTRAIN_OK)
+        if (Status s = start_thread(thread_, "dtrain-gpu", [this] { run(); }); s != DTRAIN_OK)
             return s;
     }
     chores_.push_back({std::move(work), std::move(done)});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/device_shard.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "device/kernels.h"
 
@@ -63,6 +64,9 @@ uint64_t DeviceShard::scratch_bytes() const {
            (by_row_ ? norm_bytes(capacity_ / columns, columns) : 0);
 }
 
+// A server loads them in a thread of its own, which may wait a while.
+constexpr int64_t longest_wait = 10 * second;
+
 // The kernels are loaded now, and whether there is one for each rule is seen from an empty update.
 Status DeviceShard::prepare() {
     accel::Domain &domain = stage_->domain();
@@ -72,7 +76,8 @@ Status DeviceShard::prepare() {
     if (info_.update != nullptr || segments_ != nullptr)
         needed.push_back(DTRAIN_DV_RULES | computed);
     for (const uint32_t kernels : needed)
-        if (set_error_text(""); !domain.prepare(kernels)) {
+        if (set_error_text("");
+            !domain.prepare(kernels, monotonic_clock().now_ns() + longest_wait)) {
             const std::string why = error_text();
             return fail(DTRAIN_ERR_UNSUPPORTED, "accelerator %s cannot hold the table: %s",
                         domain.name().c_str(),

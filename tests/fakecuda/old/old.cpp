@@ -1,4 +1,4 @@
-// A driver from before CUDA 11.7: it lacks the words of streams, and most else.
+// A driver from before CUDA 12.1: it lacks the words of streams, and most else.
 // SPDX-License-Identifier: Apache-2.0
 #define FAKE_API extern "C" __attribute__((visibility("default")))
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace dtrain::engine {
+namespace dtrain {
 
 // Runs body() in a new thread that blocks all signals. name: at most 15 bytes.
 template <class F> Status start_thread(std::thread &thread, const char *name, F &&body) {
@@ -25,4 +25,4 @@ template <class F> Status start_thread(std::thread &thread, const char *name, F 
     return DTRAIN_OK;
 }
 
-} // namespace dtrain::engine
+} // namespace dtrain
