@@ -64,11 +64,9 @@ class NetworkWire final {
         return pending_ == 0 && withdrawn_.empty() && copies_withdrawn_.empty() && packs_.idle() &&
                !packs_.waiting();
     }
-    // After the loss of a server: drops its pack and its connection with all pending messages.
-    void drop(uint32_t server) {
-        packs_.drop(servers_.member(server));
-        mesh_.drop(servers_.member(server));
-    }
+    // After a server is lost or has left. Its requests are withdrawn by the client, one by one: the
+    // connection is not only the tables', and a collective's last message may be on its way there.
+    void drop(uint32_t server) { packs_.drop(servers_.member(server)); }
     size_t slots() const { return slots_.size(); } // the peak number of unpacked requests
 
   private:

@@ -55,15 +55,21 @@ void PackSender::flush(uint32_t member) {
     if (member < open_.size() && open_[member] != nullptr) (void)send(member);
 }
 
-void PackSender::drop(uint32_t member) {
+void PackSender::discard_open(uint32_t member) {
     if (member >= open_.size() || open_[member] == nullptr) return;
     Parcel &parcel = *open_[member];
     close_open(member);
     forget(parcel);
 }
 
+void PackSender::drop(uint32_t member) {
+    discard_open(member);
+    for (Parcel &parcel : parcels_)
+        if (parcel.member == member) mesh_.withdraw(member, &parcel);
+}
+
 void PackSender::close() {
-    for (uint32_t m = 0; m < open_.size(); m++) drop(m);
+    for (uint32_t m = 0; m < open_.size(); m++) discard_open(m);
     for (Parcel &parcel : parcels_) mesh_.withdraw(parcel.member, &parcel);
 }
 

@@ -34,7 +34,7 @@ class PackSender {
     // Sends all packs that have content; returns how many were sent.
     int flush() { return filled_ > 0 ? flush_all() : 0; }
     void flush(uint32_t member);
-    void drop(uint32_t member); // discards the member's unsent pack
+    void drop(uint32_t member); // discards the member's packs
     void close();               // poll idle() before destruction
     bool idle() const { return pending_ == 0; }
     bool waiting() const { return filled_ > 0; } // some packs are not sent, with ...
@@ -55,6 +55,7 @@ class PackSender {
     Status make_room(uint32_t member, uint64_t bytes);
     bool send(uint32_t member);       // false: the transport is busy
     void close_open(uint32_t member); // the member's pack is no longer filled
+    void discard_open(uint32_t member);
     void forget(Parcel &parcel);
     void add_spare();
 

@@ -78,10 +78,12 @@ struct Landing : engine::Completion {
             auto &landing = *static_cast<Landing *>(self);
             landing.over = true;
             landing.bytes = event.bytes;
+            landing.status = event.status;
         };
     }
     bool over = false;
     uint64_t bytes = 0;
+    Status status = DTRAIN_OK;
 };
 
 // A server played by the test: takes one request, and answers as it is told.
@@ -460,6 +462,48 @@ void a_large_answer_is_never_packed(void **) {
     assert_int_equal(answered.bytes, pull_bytes);
 }
 
+// A process that serves leaves when its part of a collective is done, which the others hear before
+// they hear that it has what they sent.
+void a_server_that_leaves_ends_no_message_of_others(void **) {
+    Job job("leaving", "16"); // a longer message needs a receive
+    ClientTable *table = job.open();
+    double values[length] = {};
+    Transfer packed, large = pull(table, values);
+    packed.kind = RequestKind::push;
+    packed.table = table;
+    packed.range = {0, 1};
+    packed.send = values;
+    job.start(packed);
+    job.start(large);
+    std::vector<char> out(room, 'x'), in(room);
+    const uint64_t tag = engine::make_tag(1, worker_member, engine::TagClass::collective, 0);
+    dtrain_tp_iov_t from = {.addr = out.data(), .len = room, .mr = nullptr};
+    dtrain_tp_iov_t to = {.addr = in.data(), .len = room, .mr = nullptr};
+    Landing sent, received;
+    job.work();
+    job.worker.agent.locked([&] {
+        assert_int_equal(job.worker.mesh.send(server_member, tag, &from, 1, &sent), DTRAIN_OK);
+    });
+    job.work();
+    assert_false(sent.over || job.wire.idle());
+    job.worker.agent.locked([&] {
+        job.client.on_server_lost(0, "rank 1 has left the job");
+        job.wire.drop(0);
+    });
+    job.work();
+    assert_false(sent.over);
+    for (const Transfer *transfer : {&packed, &large})
+        assert_true(done(*transfer) && transfer->status == DTRAIN_ERR_PEER);
+    assert_true(job.wire.idle()); // the tables' messages have ended, also the pack
+    job.server.agent.locked([&] {
+        assert_int_equal(job.server.mesh.recv(worker_member, tag, engine::exact, &to, 1, &received),
+                         DTRAIN_OK);
+    });
+    job.work();
+    assert_true(sent.over && sent.status == DTRAIN_OK);
+    assert_true(received.over && received.status == DTRAIN_OK && in == out);
+}
+
 // Asks again and again, and takes no answer.
 void who_takes_no_answers_makes_no_more(void **) {
     for (uint64_t limit : {uint64_t{0}, uint64_t{64} << 10}) {
@@ -506,6 +550,7 @@ int main() {
         cmocka_unit_test(what_is_in_a_pack_can_be_given_up),
         cmocka_unit_test(malformed_packs_are_ignored),
         cmocka_unit_test(a_large_answer_is_never_packed),
+        cmocka_unit_test(a_server_that_leaves_ends_no_message_of_others),
         cmocka_unit_test(who_takes_no_answers_makes_no_more),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
