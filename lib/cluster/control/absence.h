@@ -1,10 +1,10 @@
 // Whether the other members may have gone on without this process.
 // SPDX-License-Identifier: Apache-2.0
 //
-// They do so once they have heard nothing of it for a heartbeat timeout: while it did not run, or
-// could reach no coordinator. The coordinator of that time tells it, unless that one and all others
-// have ended meanwhile. A member that is found to have ended so late may have gone on without it.
-// There is one of it in a process, for its member and its coordinator.
+// They do so once they have heard nothing of it for a heartbeat timeout: while it did not run,
+// could reach no coordinator, or was cut off from it. The coordinator of that time tells it, unless
+// that one and all others have ended meanwhile. A member that is found to have ended so late may
+// have gone on without it. There is one of it in a process, for its member and its coordinator.
 #pragma once
 #include "cluster/control/pace.h"
 
@@ -19,6 +19,10 @@ class Absence {
     void ran(int64_t now, const Pace &pace, bool counted);
     int64_t next_run(const Pace &pace) const { return ran_at_ + pace.interval; }
 
+    // The coordinator has answered, so it counts on this process.
+    void answered(int64_t now);
+    // Any later word of it.
+    void heard(int64_t now, const Pace &pace);
     void lost_coordinator(int64_t now, const Pace &pace);
     // Nobody has said that a member has ended: this process has found it so.
     void found_ended(int64_t now, const Pace &pace);
@@ -38,7 +42,11 @@ class Absence {
   private:
     int64_t ran_at_ = 0;
     int64_t paused_at_ = 0, resumed_at_ = INT64_MIN / 2; // the last time that it did not run
-    int64_t since_ = INT64_MAX;                          // when it was last sure to be counted on
+    // The last silence of the coordinator; cut_off_: what came then may have come all at once, long
+    // after it was sent.
+    int64_t heard_at_ = 0, silent_at_ = 0, heard_again_at_ = 0;
+    bool cut_off_ = false;
+    int64_t since_ = INT64_MAX; // when it was last sure to be counted on
     size_t ended_late_ = 0;
 };
 

@@ -84,6 +84,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         phase_ = Phase::joining;
         obstacle_ = "it has not answered";
         if (self_ != 0) watch_.start(state_.coordinator, now);
+        absence_.answered(now);
         const Identity &me = settings_.identity;
         wire::Join join;
         join.workers = me.workers;
@@ -126,6 +127,7 @@ void MemberProtocol::dial_later(const std::string &why, int64_t now) {
 void MemberProtocol::received(wire::Message message, int64_t now, Actions &actions) {
     if (phase_ == Phase::over) return;
     watch_.heard(state_.coordinator, now);
+    if (counted() && self_ != state_.coordinator) absence_.heard(now, pace_);
     if (const auto *over = std::get_if<wire::Over>(&message)) {
         const bool waits = phase_ == Phase::joining || phase_ == Phase::seeking;
         if (!waits || over->status != DTRAIN_ERR_BUSY)

@@ -216,6 +216,28 @@ std::string play_cut_off_meanwhile(uint32_t seed) {
     return net.broken_message;
 }
 
+// The same for a member that was cut off from the coordinator alone, and allows it twice the time
+// since it joins, or has just joined. It hears of the coordinator's end, and perhaps who is in the
+// job, when all is over.
+std::string play_cut_off_while_it_joins(uint32_t seed) {
+    const int32_t size = 3 + int32_t(seed % 6), cut = 1 + int32_t(seed) % (size - 1);
+    Job job(seed, size, 5 * second);
+    Network &net = job.net();
+    job.start_all(2 * ms);
+    const int64_t from = net.draw(0, 20 * ms), gone = from + net.draw(5 * ms, 500 * ms);
+    net.at(from, [&] { net.cut(0, cut), net.cut(cut, 0); });
+    net.at(gone, [&] { net.crash(0); });
+    for (int n = 1; n < size; n++)
+        if (n != cut) net.at(gone + 6 * second + net.draw(0, second), [&, n] { net.leave(n); });
+    net.at(gone + 7 * second + net.draw(0, 2 * second), [&] { net.heal(0, cut); });
+    net.run_until(gone + 80 * second);
+    const Told &told = job.told(cut);
+    const bool all_joined = job.told(cut == 1 ? 2 : 1).joined; // else there was no job yet
+    if (all_joined && told.joined && !told.fenced)
+        return text("rank %d of %d goes on alone: %s", cut, size, told.text.c_str());
+    return net.broken_message;
+}
+
 // The same within the time for which the others wait: the last one may go on.
 std::string play_last_after_a_short_pause(uint32_t seed) {
     const int32_t size = 3 + int32_t(seed % 6), paused = 1 + int32_t(seed) % (size - 1);
@@ -242,6 +264,7 @@ void a_long_pause_fences_the_paused(void **) { for_each_seed(play_a_long_pause);
 void nobody_left_to_tell(void **) { for_each_seed(play_nobody_left_to_tell); }
 void deposed_by_those_who_ended(void **) { for_each_seed(play_deposed_by_those_who_ended); }
 void cut_off_meanwhile(void **) { for_each_seed(play_cut_off_meanwhile); }
+void cut_off_while_it_joins(void **) { for_each_seed(play_cut_off_while_it_joins); }
 void last_after_a_short_pause(void **) { for_each_seed(play_last_after_a_short_pause); }
 void suspended_together(void **) { for_each_seed(play_suspended_together); }
 
@@ -271,6 +294,7 @@ int main() {
         cmocka_unit_test(nobody_left_to_tell),
         cmocka_unit_test(deposed_by_those_who_ended),
         cmocka_unit_test(cut_off_meanwhile),
+        cmocka_unit_test(cut_off_while_it_joins),
         cmocka_unit_test(last_after_a_short_pause),
         cmocka_unit_test(suspended_together),
         cmocka_unit_test(many_start_slowly),
