@@ -18,6 +18,24 @@ constexpr dtrain_status_t never_right[] = {DTRAIN_ERR_INTERNAL, DTRAIN_ERR_INVAL
                                            DTRAIN_ERR_CORRUPT, DTRAIN_ERR_MISMATCH,
                                            DTRAIN_ERR_UNSUPPORTED};
 
+// The ranks of a communicator that could not be made: "... of ranks 1,3-5 of the job: ...", whose
+// numbers are the processes' in a first job. A second one makes no other communicators.
+std::vector<int> not_made(const std::string &text) {
+    static constexpr std::string_view begin = "making a communicator of ranks ";
+    std::vector<int> out;
+    const size_t at = text.find(begin);
+    if (at == std::string::npos) return out;
+    const char *next = text.c_str() + at + begin.size() - 1;
+    do {
+        char *end = nullptr;
+        const auto first = int(strtol(next + 1, &end, 10));
+        const int last = *end == '-' ? int(strtol(end + 1, &end, 10)) : first;
+        for (int i = first; i <= last; i++) out.push_back(i);
+        next = end;
+    } while (*next == ',');
+    return out;
+}
+
 } // namespace
 
 std::string last_error() {
@@ -69,7 +87,8 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
         at == std::string::npos)
         return;
     const int rank = atoi(text.c_str() + at + 5);
-    const int here = rank >= 0 && rank < int(members.size()) ? members[size_t(rank)] : nobody;
+    const std::vector<int> others = not_made(text), &of = others.empty() ? members : others;
+    const int here = rank >= 0 && rank < int(of.size()) ? of[size_t(rank)] : nobody;
     const auto explains = [&](int other) {
         return other >= 0 && other < plan.ranks &&
                (plan.is_suspect(other) || (world->leavers >> other & 1) != 0 ||

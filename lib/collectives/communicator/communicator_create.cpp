@@ -1,5 +1,6 @@
 // Creates and destroys communicators. See also communicator_group.cpp.
 // SPDX-License-Identifier: Apache-2.0
+#include "cluster/host/names.h"
 #include "collectives/communicator/communicator.h"
 #include "collectives/communicator/rails.h"
 #include "collectives/communicator/setup.h"
@@ -92,6 +93,15 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
 
 // ---- set-up: rank 0 decides what must be equal on all ranks ----
 
+// The error names ranks of this communicator, which its caller does not have yet, and may not know.
+Status Communicator::set_up_failed(Status status) const {
+    const std::string who =
+        ranks_.uid == world_uid
+            ? std::to_string(size()) + " ranks"
+            : cluster::member_list(ranks_.ids, int32_t(session_->workers())) + " of the job";
+    return fail_within(status, "making a communicator of %s", who.c_str());
+}
+
 Status Communicator::set_up(int64_t deadline_ns) {
     Setup setup = {};
     if (ranks_.rank == 0) {
@@ -107,7 +117,7 @@ Status Communicator::set_up(int64_t deadline_ns) {
                 {.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},
                 deadline_ns);
             s != DTRAIN_OK)
-            return fail_within(s, "making a communicator of %d ranks", size());
+            return set_up_failed(s);
     if (ranks_.uid == world_uid && size() > 1 && session_->has_rails())
         if (Status s = check_rails(*this, deadline_ns); s != DTRAIN_OK) return s;
     // A rank's own option wins; its devices already use it.
@@ -123,7 +133,7 @@ Status Communicator::set_up(int64_t deadline_ns) {
     set_limits({setup.exchange_bytes, setup.chunk_bytes, forced.has_value()});
     set_choice(setup.model, forced);
     if (size() > 1 && setup.window_bytes != 0)
-        if (Status s = open_window(setup, deadline_ns); s != DTRAIN_OK) return s;
+        if (Status s = open_window(setup, deadline_ns); s != DTRAIN_OK) return set_up_failed(s);
     if (setup.adapts != 0 && size() > 1 && !forced)
         times_.adaptation = std::make_unique<Adaptation>(setup.model);
     if (ranks_.rank == 0 && session_->options().number("explain") != 0)
