@@ -160,7 +160,8 @@ Status open(const Host *host, const char *name, dtrain_dv_dev_t **dev_p) {
         *fresh, [&] { return driver->priority_range(&fresh->ordinary, &fresh->urgent); },
         "the priorities of streams");
     if (s == DTRAIN_OK) s = see_what_the_program_copies(*fresh);
-    for (const uint32_t dtype : {uint32_t(DTRAIN_F32), uint32_t(DTRAIN_BF16), uint32_t(DTRAIN_F16)})
+    for (const uint32_t dtype :
+         {uint32_t{0}, uint32_t(DTRAIN_F32), uint32_t(DTRAIN_BF16), uint32_t(DTRAIN_F16)})
         if (s == DTRAIN_OK) s = prepare(fresh.get(), dtype);
     if (s != DTRAIN_OK) {
         close(fresh.release());

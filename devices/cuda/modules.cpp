@@ -5,45 +5,14 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr const char *suffixes[] = {"sum",
-                                    "avg",
-                                    "prod",
-                                    "min",
-                                    "max",
-                                    "band",
-                                    "bor",
-                                    "bxor",
-                                    "scale",
-                                    "multiply",
-                                    "weigh",
-                                    "widen",
-                                    "narrow",
-                                    "gather",
-                                    "scatter",
-                                    "round",
-                                    "clip_norms",
-                                    "clip_scale",
-                                    "norms",
-                                    "lamb_norms",
-                                    "lars_ratio",
-                                    "lamb_ratio",
-                                    "adagrad_rows_ratio",
-                                    "add",
-                                    "assign",
-                                    "sgd",
-                                    "momentum",
-                                    "nesterov",
-                                    "adagrad",
-                                    "adagrad_rows",
-                                    "rmsprop",
-                                    "adadelta",
-                                    "adam",
-                                    "adamw",
-                                    "amsgrad",
-                                    "ftrl",
-                                    "lars",
-                                    "lamb",
-                                    "mean"};
+constexpr const char *suffixes[] = {
+    "sum",          "avg",     "prod",       "min",        "max",        "band",
+    "bor",          "bxor",    "scale",      "multiply",   "weigh",      "widen",
+    "narrow",       "gather",  "scatter",    "spread",     "round",      "clip_norms",
+    "clip_scale",   "norms",   "lamb_norms", "lars_ratio", "lamb_ratio", "adagrad_rows_ratio",
+    "add",          "assign",  "sgd",        "momentum",   "nesterov",   "adagrad",
+    "adagrad_rows", "rmsprop", "adadelta",   "adam",       "adamw",      "amsgrad",
+    "ftrl",         "lars",    "lamb",       "mean"};
 static_assert(sizeof suffixes / sizeof *suffixes == kernel_count);
 
 } // namespace

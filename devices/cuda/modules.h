@@ -39,6 +39,7 @@ enum Kernel : uint32_t {
     kernel_narrow,
     kernel_gather,
     kernel_scatter,
+    kernel_spread,
     kernel_round,
     kernel_clip_norms,
     kernel_clip_scale,

@@ -9,7 +9,18 @@ constexpr uint32_t element_bytes[dtype_count] = {1, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4
 
 bool is_half(uint32_t dtype) { return dtype == DTRAIN_F16 || dtype == DTRAIN_BF16; }
 
+Status spread(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    SpreadArguments arguments{};
+    std::copy_n(work.dsts, work.m, arguments.dsts);
+    arguments.src = work.srcs[0];
+    arguments.bytes = work.count;
+    arguments.m = work.m;
+    constexpr uint64_t per_thread = 16;
+    return launch(queue, 0, kernel_spread, arguments, (work.count + per_thread - 1) / per_thread);
+}
+
 Status reduce(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    if (work.dtype == 0) return spread(queue, work);
     if (work.op < DTRAIN_SUM || work.op > DTRAIN_BXOR)
         return refuse(queue, "there is no kernel for this op");
     ReduceArguments arguments{};
@@ -94,6 +105,8 @@ const char *what_is_wrong(const Row &row, const dtrain_dv_work_t &work) {
     if (work.dsts == nullptr || work.srcs == nullptr) return "dsts or srcs is NULL";
     if (row.weights && work.weights == nullptr) return "weights is NULL";
     if (row.submit == move_rows) return nullptr;
+    if (work.kind == DTRAIN_DV_REDUCE && work.dtype == 0)
+        return work.n == 1 ? nullptr : "several srcs without a dtype";
     if (work.dtype == 0 || work.dtype >= dtype_count) return "an unknown dtype";
     const bool converts = work.kind == DTRAIN_DV_CONVERT || work.kind == DTRAIN_DV_ROUND;
     const uint32_t from = element_bytes[work.dtype];

@@ -290,6 +290,11 @@ static dtrain_status_t run(dtrain_dv_queue_t *queue, const dtrain_dv_work_t *giv
     }
     if (work.kind < DTRAIN_DV_REDUCE || work.kind > DTRAIN_DV_WEIGH)
         return fail(host, DTRAIN_ERR_UNSUPPORTED, "plain: it has no such kernel");
+    if (work.kind == DTRAIN_DV_REDUCE && work.dtype == 0) {
+        if (work.n != 1) return fail(host, DTRAIN_ERR_INVALID, "plain: several srcs of bytes");
+        for (uint32_t k = 0; k < work.m; k++) memmove(work.dsts[k], work.srcs[0], work.count);
+        return DTRAIN_OK;
+    }
     if (work.dtype != DTRAIN_F32)
         return fail(host, DTRAIN_ERR_STATE, "plain: no kernels of this dtype were prepared");
     if ((work.kind == DTRAIN_DV_REDUCE && (work.op < DTRAIN_SUM || work.op > DTRAIN_MAX)) ||

@@ -33,7 +33,8 @@ Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::str
         return explain(s, name.c_str(), "open");
     }
     // What opening has loaded need not wait until no stream does.
-    for (uint32_t dtype : {DTRAIN_F32, DTRAIN_BF16, DTRAIN_F16})
+    for (uint32_t dtype :
+         {uint32_t{0}, uint32_t{DTRAIN_F32}, uint32_t{DTRAIN_BF16}, uint32_t{DTRAIN_F16}})
         if (ops.prepare(made->dev_, dtype) == DTRAIN_OK) made->set_prepared(dtype);
     made->pool_.emplace(ops, made->dev_, config.keep);
     const uint64_t longest = std::max<uint64_t>(attr.limit_bytes, 1);

@@ -139,6 +139,28 @@ inline void reductions_have_the_same_bits(void **) {
     });
 }
 
+// Bytes of any number and alignment, to several memories, whatever they stand for.
+inline void bytes_are_moved(void **) {
+    Rig rig;
+    rig.ok(ops().prepare(rig.dev, 0));
+    for (const uint64_t offset : {0, 4, 1})
+        for (const uint64_t count : {1, 15, 64, 4099, 1'000'003}) {
+            Bytes bytes(count);
+            for (uint64_t i = 0; i < count; i++) bytes[i] = uint8_t(i * 251 + i / 256);
+            OnDevice from(rig, count, offset), one(rig, count, offset), two(rig, count, offset);
+            from.write(bytes.data());
+            void *dsts[] = {one.address, two.address};
+            const void *src = from.address;
+            dtrain_dv_work_t work = work_of(DTRAIN_DV_REDUCE, 0, count);
+            work.m = 2;
+            work.n = 1;
+            work.dsts = dsts;
+            work.srcs = &src;
+            rig.ok(ops().run(rig.queue, &work));
+            assert_true(one.read() == bytes && two.read() == bytes);
+        }
+}
+
 // Each pair of edges: NaNs on either side, zeros of both signs.
 inline void edges_have_the_same_bits(void **) {
     Rig rig;
@@ -339,6 +361,7 @@ inline constexpr CMUnitTest work_cases[] = {
     cmocka_unit_test(weights_have_the_same_bits),
     cmocka_unit_test(conversions_have_the_same_bits),
     cmocka_unit_test(wrong_work_is_refused),
+    cmocka_unit_test(bytes_are_moved),
     cmocka_unit_test(edges_have_the_same_bits),
 };
 

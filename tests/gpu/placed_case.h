@@ -182,11 +182,11 @@ inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm,
     check_once(c, context, comm, way, stream, repeats);
 }
 
-// Kernels are loaded at their first use, but not while a stream waits, which would copy then.
+// Kernels of most dtypes are loaded at their first use, but not while a stream waits: calls copy
+// then.
 inline void load_kernels(dtrain_context_t *context, dtrain_comm_t *comm, const Type &type) {
-    for (Kind kind : {Kind::reduce_scatter, Kind::allgather})
-        check(make_case({kind, false}, type, dtrain_comm_size(comm), false, large), context, comm,
-              Way::direct);
+    check(make_case({Kind::reduce_scatter, false}, type, dtrain_comm_size(comm), false, large),
+          context, comm, Way::direct);
 }
 
 // Each in a process of its own, in which the parent's driver has not been started.

@@ -211,7 +211,6 @@ void scaled(void **) {
 void persistent(void **) {
     ranks::run_with_contexts(
         2, with_gpus, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
-            gpu::load_kernels(context, comm, {DTRAIN_U8, DTRAIN_SUM});
             const NobodyWaits after(comm);
             const uint64_t copied = gpu::Counts::of(context).copied;
             const Shared from(context, std::vector<uint8_t>(large, uint8_t(rank + 1))),
@@ -345,7 +344,6 @@ bool only_it_is_named(int late, Kind kind, int64_t timeout_ns) {
     std::atomic<int> ended = 0;
     ranks::run_with_contexts(
         3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
-            gpu::load_kernels(context, comm, floats);
             if (rank == late) { // it never makes the call
                 while (ended < 2) processes::nap();
                 return;

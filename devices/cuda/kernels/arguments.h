@@ -15,6 +15,12 @@ struct ReduceArguments {
     uint64_t count;
     uint32_t m, n; // how many dsts and srcs
 };
+struct SpreadArguments {
+    void *dsts[max_operands];
+    const void *src;
+    uint64_t bytes;
+    uint32_t m, reserved; // how many dsts
+};
 struct ScaleArguments {
     void *dst;
     const void *src;

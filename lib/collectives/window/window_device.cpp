@@ -14,13 +14,6 @@ namespace {
 constexpr uint32_t looks_per_check = 256; // asking the accelerator's library costs more than a look
 constexpr int32_t most_alltoall_ranks = 32; // the leader submits a copy for each pair
 
-constexpr uint32_t unsigned_of(uint32_t element_bytes) {
-    return element_bytes == 1   ? DTRAIN_U8
-           : element_bytes == 2 ? DTRAIN_U16
-           : element_bytes == 4 ? DTRAIN_U32
-                                : DTRAIN_U64;
-}
-
 // Equal for all contexts of the process, and no others: in other pid namespaces the same number may
 // be another process, and a child made by fork() has the same nonce.
 struct ProcessNonce {
@@ -60,7 +53,7 @@ uint32_t WindowDevice::kernels_for(const CollectiveSpec &spec, uint32_t dtype) {
     case Kind::allreduce:
     case Kind::reduce:
     case Kind::reduce_scatter: return dtype;
-    default: return unsigned_of(spec.element_bytes);
+    default: return 0; // moves bytes
     }
 }
 
@@ -160,8 +153,7 @@ WindowDevice::Task WindowDevice::task_of(const DeviceStep &step, uint32_t dtype,
     return task;
 }
 
-// A kernel that reads a part once is faster than a copy for each of several targets. It takes the
-// part for unsigned integers, which it leaves as they are.
+// A kernel that reads a part once is faster than a copy for each of several targets.
 Status WindowDevice::Task::submit(dtrain_dv_queue_t *queue, bool &begun) const {
     if (bytes == 0 || dsts.empty()) return DTRAIN_OK;
     Status s = DTRAIN_OK;
@@ -173,10 +165,10 @@ Status WindowDevice::Task::submit(dtrain_dv_queue_t *queue, bool &begun) const {
         dtrain_dv_work_t work{};
         work.struct_size = sizeof work;
         work.kind = scales() ? DTRAIN_DV_MULTIPLY : DTRAIN_DV_REDUCE;
-        work.dtype = sums() || scales() ? dtype : unsigned_of(element_bytes);
+        work.dtype = sums() || scales() ? dtype : 0;
         work.weights = &factor;
         work.op = sums() ? op : uint32_t{DTRAIN_SUM};
-        work.count = bytes / element_bytes;
+        work.count = work.dtype == 0 ? bytes : bytes / element_bytes;
         work.n = uint32_t(srcs.size());
         work.m = uint32_t(dsts.size());
         work.dsts = dsts.data();

@@ -25,7 +25,7 @@ class WindowDevice {
 
     // Whether calls like this one can be done so; the other ranks' calls may differ in `in_place`.
     static bool serves(const CollectiveSpec &spec);
-    // The dtype whose kernels the leader runs for calls of this dtype.
+    // The dtype whose kernels the leader runs for calls of this dtype; 0: those for bytes.
     static uint32_t kernels_for(const CollectiveSpec &spec, uint32_t dtype);
 
     // landing: undecided. spec: outlives this.
