@@ -13,7 +13,7 @@ namespace {
 
 // A stream waits for a word that another process stores, and answers with one.
 void words() {
-    const Shared shared(1 << 20);
+    Shared shared(1 << 20);
     constexpr uint32_t rounds = 2000;
     const pid_t other = in_process([&] {
         std::vector<double> times;
@@ -34,8 +34,7 @@ void words() {
     });
     alone([&] {
         open_gpu();
-        auto &mine = const_cast<Shared &>(shared);
-        if (const Result r = mine.pin(); r != success) {
+        if (const Result r = shared.pin(); r != success) {
             std::printf("words: shared memory cannot be registered: error %d\n", r);
             return;
         }
@@ -49,7 +48,7 @@ void words() {
         std::printf("words: submitting a wait and an answer takes %.1f us\n",
                     (now_us() - begun) / rounds);
         synchronize(stream);
-        mine.unpin();
+        shared.unpin();
     });
     end_of(other);
 }
@@ -68,7 +67,7 @@ void landed() {
         for (bool synchronous : {false, true}) {
             if (synchronous) {
                 Result r = ask<unsigned *>("cuCtxGetFlags", &flags);
-                if (r == success) r = ask<unsigned>("cuCtxSetFlags", flags | 0x80);
+                if (r == success) r = ask<unsigned>("cuCtxSetFlags", flags | context_sync_memops);
                 std::printf("landed: CU_CTX_SYNC_MEMOPS is set: result %d\n", r);
             }
             for (size_t bytes : {size_t{64}, size_t{4096}, size_t{65536}, most}) {
@@ -97,12 +96,11 @@ void landed() {
 
 // Two streams hand each other a word, of one process or of two.
 void hand_over(bool processes) {
-    const Shared shared(1 << 20);
+    Shared shared(1 << 20);
     constexpr uint32_t rounds = 200;
     const auto side = [&](uint32_t own) {
-        auto &mine = const_cast<Shared &>(shared);
         open_gpu();
-        if (mine.pin() != success) return;
+        if (shared.pin() != success) return;
         const auto submit = [&](Stream stream, uint32_t which) {
             for (uint32_t i = 1; i <= rounds; i++) {
                 if (which == 0) signal(stream, shared.at(0), i);

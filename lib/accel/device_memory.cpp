@@ -43,6 +43,7 @@ std::shared_ptr<DeviceMemory> DeviceMemory::adopt(const Where &where, const void
 Status DeviceMemory::allocate(Domain &domain, uint64_t bytes, bool exportable,
                               std::shared_ptr<DeviceMemory> &out) {
     std::shared_ptr<DeviceMemory> made(new DeviceMemory(domain, nullptr, nullptr, bytes));
+    domain.retire(nullptr);
     set_error_text("");
     const Status s = domain.ops().alloc(
         domain.dev(), bytes, exportable ? uint64_t{DTRAIN_DV_EXPORTABLE} : 0, &made->own_);
@@ -65,7 +66,7 @@ Status DeviceMemory::allocate(Domain &domain, uint64_t bytes, bool exportable,
 DeviceMemory::~DeviceMemory() {
     if (own_ == nullptr) return;
     domain_.drain();
-    domain_.ops().release(own_);
+    domain_.retire(own_);
 }
 
 } // namespace dtrain::accel

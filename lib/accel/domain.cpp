@@ -65,7 +65,7 @@ void Domain::set_prepared(uint32_t dtype) {
 
 bool Domain::prepare(uint32_t dtype, int64_t until_ns) {
     const uint64_t bit = uint64_t{1} << dtype;
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     while ((known_ & bit) == 0) {
         const Quiet quiet;
         if (!quiet) {
@@ -73,8 +73,10 @@ bool Domain::prepare(uint32_t dtype, int64_t until_ns) {
                 return set_error_text("its kernels cannot be loaded while streams wait for "
                                       "operations of this process"),
                        false;
+            lock.unlock();
             const timespec t = {0, pause};
             nanosleep(&t, nullptr);
+            lock.lock();
             continue;
         }
         const Status s = ops_.prepare(dev_, dtype);
@@ -87,7 +89,7 @@ bool Domain::prepare(uint32_t dtype, int64_t until_ns) {
 
 void Domain::retire(dtrain_dv_mem_t *memory) {
     std::lock_guard lock(mutex_);
-    retired_.push_back(memory);
+    if (memory != nullptr) retired_.push_back(memory);
     const Quiet quiet;
     if (!quiet || !kernels_.is_idle()) return;
     for (dtrain_dv_mem_t *one : retired_) ops_.release(one);

@@ -52,7 +52,8 @@ class Domain {
     // lock is held that work in flight needs.
     bool prepare(uint32_t dtype, int64_t until_ns = 0);
     Status check() { return kernels_.check(); } // OK while the accelerator goes on
-    // Releases imported memory that kernels in flight may still use, once none does.
+    // Releases memory that kernels in flight may still use, once none does and no stream waits:
+    // now, or when this is called again; nullptr: only what was given before.
     void retire(dtrain_dv_mem_t *memory);
 
   private:

@@ -24,9 +24,9 @@ parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=(facts suites contract examples nccl torch speed)
 suites=(device_test_cuda device_test_cuda_processes gpu_test_memory gpu_test_buffers gpu_test_tables gpu_test_streams
     gpu_test_one_device gpu_test_one_device_kinds gpu_test_one_device_streams gpu_test_shards gpu_test_shard_calls
-    gpu_test_shard_errors gpu_test_shard_waits gpu_test_errors)
-on_gpu=(collectives)                            # contracts with buffers on the host and on GPUs
-in_gpu=(tables rules averages)                  # contracts on tables in a GPU's memory
+    gpu_test_shard_errors gpu_test_shard_waits gpu_test_errors gpu_test_calls_that_wait)
+on_gpu=(collectives) # contracts with buffers on the host and on GPUs
+in_gpu=(tables rules averages) # contracts on tables in a GPU's memory
 failed=()
 
 say() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }

@@ -6,6 +6,9 @@
 #include "gpu/shared_memory.h"
 #include "gpu/stream.h"
 
+#include <atomic>
+#include <string>
+
 namespace gpu {
 
 using cases::Case;
@@ -187,6 +190,33 @@ inline void check(const Case &c, dtrain_context_t *context, dtrain_comm_t *comm,
 inline void load_kernels(dtrain_context_t *context, dtrain_comm_t *comm, const Type &type) {
     check(make_case({Kind::reduce_scatter, false}, type, dtrain_comm_size(comm), false, large),
           context, comm, Way::direct);
+}
+
+// A rank that never makes a call is named by the errors of those that do, and no other is. On a
+// busy machine a rank may come later than another one's call may take, and is then named, too: then
+// with more time. call(context, comm, timeout_ns, text): its status and text.
+template <class Call> void expect_late_rank(int late, Call &&call) {
+    constexpr int64_t most_ns = 10'000'000'000;
+    const std::string named = "it waits for rank " + std::to_string(late);
+    for (int64_t timeout_ns = 100'000'000;; timeout_ns *= 4) {
+        REQUIRE(timeout_ns < most_ns);
+        std::atomic<bool> only = true;
+        std::atomic<int> ended = 0;
+        ranks::run_with_contexts(
+            3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+                if (rank == late) {
+                    while (ended < 2) processes::nap();
+                    return;
+                }
+                std::string text;
+                const dtrain_status_t status = call(context, comm, timeout_ns, text);
+                if (status != DTRAIN_ERR_TIMEOUT || text.find(named) == std::string::npos ||
+                    text.find(',') != std::string::npos)
+                    only = false;
+                ended++;
+            });
+        if (only) return;
+    }
 }
 
 // Each in a process of its own, in which the parent's driver has not been started.

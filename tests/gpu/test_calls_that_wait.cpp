@@ -116,6 +116,25 @@ void a_kernel_fails_in_time(void **) {
     });
 }
 
+// Memory of the library's is freed later, so rank 0 can submit the kernel.
+void the_library_frees_later(void **) {
+    run_processes(2, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        const Shared sum(context, std::vector<float>(large, 1));
+        auto unused = std::make_unique<Shared>(context, size_t{1} << 20);
+        Stream stream;
+        const dtrain_op_params_t params = stream.params();
+        come_late(rank);
+        dtrain_request_t *request = nullptr;
+        OK(dtrain_allreduce(comm, sum.address(), sum.address(), large, DTRAIN_F32, DTRAIN_SUM,
+                            &params, &request));
+        if (rank == 0) unused.reset();
+        OK(dtrain_request_wait(request, -1));
+        dtrain_request_free(request);
+        stream.synchronize();
+        REQUIRE(sum.values<float>() == std::vector<float>(large, 2));
+    });
+}
+
 } // namespace
 
 int main() {
@@ -125,6 +144,7 @@ int main() {
         cmocka_unit_test(messages_go_on),
         cmocka_unit_test(no_kernels_are_loaded),
         cmocka_unit_test(a_kernel_fails_in_time),
+        cmocka_unit_test(the_library_frees_later),
     };
     return cmocka_run_group_tests_name("calls that wait for streams", tests, nullptr, nullptr);
 }

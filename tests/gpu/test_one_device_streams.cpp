@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/placed_case.h"
 
-#include <atomic>
 #include <csignal>
 #include <utility>
 
@@ -337,38 +336,17 @@ void a_slow_device(void **) {
     });
 }
 
-// Whether the errors of ranks that make a call name the only rank that does not. On a busy machine
-// a rank may come later than another one's call may take, and is then named, too.
-bool only_it_is_named(int late, Kind kind, int64_t timeout_ns) {
-    std::atomic<bool> only = true;
-    std::atomic<int> ended = 0;
-    ranks::run_with_contexts(
-        3, with_gpus, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
-            if (rank == late) { // it never makes the call
-                while (ended < 2) processes::nap();
-                return;
-            }
-            Stream stream;
-            Begun begun(context, comm, kind, stream, timeout_ns);
-            const dtrain_status_t status = begun.status();
-            const std::string text = ranks::last_error();
-            if (status != DTRAIN_ERR_TIMEOUT ||
-                text.find("it waits for rank " + std::to_string(late)) == std::string::npos ||
-                text.find(',') != std::string::npos)
-                only = false;
-            ended++;
-        });
-    return only;
-}
 void a_late_rank_is_named(void **) {
     for (int late : {0, 1})
-        for (Kind kind : kinds) {
-            int64_t timeout_ns = 100'000'000;
-            while (!only_it_is_named(late, kind, timeout_ns)) {
-                REQUIRE(timeout_ns < 10'000'000'000);
-                timeout_ns *= 4;
-            }
-        }
+        for (Kind kind : kinds)
+            gpu::expect_late_rank(late, [kind](dtrain_context_t *context, dtrain_comm_t *comm,
+                                               int64_t timeout_ns, std::string &text) {
+                Stream stream;
+                Begun begun(context, comm, kind, stream, timeout_ns);
+                const dtrain_status_t status = begun.status();
+                text = ranks::last_error();
+                return status;
+            });
 }
 
 constexpr int64_t rounds_before = 12; // twice by each kind, however long that takes

@@ -137,13 +137,13 @@ double broadcast_cost(const Formula &f) {
 // to be sent waits behind them. The size of the lag was measured in the simulation. Where ranks
 // share cores, each chunk would have to wait for the turn of each rank.
 double reduce_cost(const Formula &f) {
-    constexpr double lag = 1.3;
+    constexpr double lag = 1.3, most_lagging = 30; // ranks: with more of them it grows no further
     Chunks chunks = f.cut(f.m);
     const double more = chunks.count - 1, work = 2 * f.o + chunks.bytes * f.sum,
                  coming = std::max(f.o, chunks.bytes * f.wire);
     if (f.ranks_per_core > 1) return std::numeric_limits<double>::infinity();
     return (f.n - 1) * f.hop(chunks.bytes, f.sum) + more * f.gap(chunks.bytes, f.sum) +
-           lag * std::min(f.n - 2, 30.0) * more * std::max(work - coming, 0.0);
+           lag * std::min(f.n - 2, most_lagging) * more * std::max(work - coming, 0.0);
 }
 
 constexpr Method methods[] = {

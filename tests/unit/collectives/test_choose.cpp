@@ -19,7 +19,7 @@ using namespace dtrain::collectives;
 
 namespace {
 
-constexpr double tolerance = 1.25; // times the best
+constexpr double tolerance = 1.2; // times the best
 // Predictions exceed the simulation by less than this (test_price.cpp): what is predicted to cost
 // more than this times the choice need not be simulated.
 constexpr double hopeless = 1.7 * tolerance;
