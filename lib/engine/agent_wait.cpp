@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <poll.h>
 #include <sys/eventfd.h>
 
 namespace dtrain::engine {
@@ -13,7 +12,6 @@ namespace {
 
 constexpr int follower_spins = 64;
 constexpr int64_t lock_nap = 50 * us;
-constexpr int64_t stand_in_nap = 1 * ms;
 
 } // namespace
 
@@ -102,8 +100,7 @@ void Agent::wait(CompletionQueue &queue, int64_t deadline_ns) {
         bool ready() { return !queue.empty(); }
         void sleep(int64_t timeout_ns) {
             pollfd fd = {.fd = queue.fd(), .events = POLLIN, .revents = 0};
-            timespec t = {timeout_ns / second, timeout_ns % second};
-            ppoll(&fd, 1, &t, nullptr);
+            sleep_on({&fd, 1}, timeout_ns);
         }
     } waitable{queue};
     wait_for(waitable, deadline_ns);
@@ -157,11 +154,16 @@ bool Agent::end_sleep() {
     return eventfd_read(wake_.get(), &value) == 0;
 }
 
-int64_t Agent::stand_in() {
-    if (helper_.serve == nullptr) return INT64_MAX;
+void Agent::stand_in(std::span<pollfd> fds, int64_t timeout_ns) {
+    if (helper_.serve == nullptr) return (void)sleep_on(fds, timeout_ns);
     helper_.serve(helper_.arg);
     work();
-    return stand_in_nap;
+    if (!become_poller()) return (void)sleep_on(fds, std::min(timeout_ns, longest_sleep()));
+    pollfd all[3] = {{.fd = epoll_.get(), .events = POLLIN, .revents = 0}};
+    std::copy_n(fds.begin(), std::min<size_t>(fds.size(), 2), all + 1);
+    if (begin_sleep()) sleep_on({all, fds.size() + 1}, std::min(timeout_ns, longest_sleep()));
+    end_sleep();
+    resign_poller();
 }
 
 bool Agent::sleep(int64_t timeout_ns) {
@@ -169,8 +171,7 @@ bool Agent::sleep(int64_t timeout_ns) {
     bool event = true; // an event that kept the thread awake counts, too
     if (begin_sleep()) {
         pollfd fd = {.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-        timespec t = {timeout_ns / second, timeout_ns % second};
-        event = ppoll(&fd, 1, &t, nullptr) > 0;
+        event = sleep_on({&fd, 1}, timeout_ns);
     }
     return !end_sleep() && event;
 }

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backgrounds.h"
 
+#include "base/sleep.h"
 #include "base/thread.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <poll.h>
 #include <sys/eventfd.h>
 
 namespace dtrain::engine {
@@ -72,10 +72,7 @@ void Backgrounds::rest() {
             until = std::min(until, background->next_deadline_ns());
         }
     }
-    if (until > now) {
-        timespec t = {(until - now) / second, (until - now) % second};
-        ppoll(fds.data(), fds.size(), &t, nullptr);
-    }
+    if (until > now) sleep_on(fds, until - now);
     eventfd_t value;
     eventfd_read(wake_.get(), &value);
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <poll.h>
 #include <sys/eventfd.h>
 
 namespace dtrain::engine {
@@ -85,8 +84,7 @@ bool Helper::rest(Rest how) {
     if (may_sleep && !stop_) {
         pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
                          {.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0}};
-        timespec t = {longest / second, longest % second};
-        ppoll(fds, as_poller ? 2 : 1, &t, nullptr);
+        sleep_on({fds, as_poller ? 2u : 1u}, longest);
     }
     if (as_poller) agent_.end_sleep();
     parked_.store(false, std::memory_order_seq_cst);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/secret.h"
+#include "base/sleep.h"
 #include "base/status.h"
 #include "cluster/control/calls.h"
 #include "cluster/control/next_job.h"
@@ -71,9 +72,9 @@ class Observer {
     virtual void job_failed(Status status, const std::string &text) = 0;
     // The workers have formed the next generation of the job. Servers are told by this alone.
     virtual void job_moved(const NextJob & /*next*/) {}
-    // A thread waits in a call for the control plane, and may do something else meanwhile. Returns
-    // for how many ns it may sleep then.
-    virtual int64_t waits() { return INT64_MAX; }
+    // A thread waits in a call for the control plane. It sleeps until one of the descriptors is
+    // readable, for timeout_ns at most; it may do something else first, and return early.
+    virtual void sleep(std::span<pollfd> fds, int64_t timeout_ns) { sleep_on(fds, timeout_ns); }
 };
 
 struct JoinParams {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <poll.h>
 #include <set>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -201,10 +200,8 @@ int64_t Job::State::round_trip_ns() const {
 
 void Job::State::wait(int64_t until, int other_fd) const {
     pollfd fds[2] = {{driver_.event_fd(), POLLIN, 0}, {other_fd, POLLIN, 0}};
-    const int64_t longest = std::min(observer_.waits(), 3600 * second);
-    const int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, longest);
-    timespec timeout{ns / second, ns % second};
-    ppoll(fds, other_fd >= 0 ? 2 : 1, &timeout, nullptr); // a signal only makes it return early
+    const int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, 3600 * second);
+    observer_.sleep({fds, size_t(other_fd >= 0 ? 2 : 1)}, ns);
 }
 
 } // namespace dtrain::cluster

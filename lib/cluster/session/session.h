@@ -135,7 +135,9 @@ class Session final : public Observer, public engine::Background, public engine:
     void message(int32_t from, uint32_t channel, std::span<const uint8_t> bytes) override;
     void job_failed(Status status, const std::string &text) override;
     void job_moved(const NextJob &next) override;
-    int64_t waits() override { return agent_.stand_in(); }
+    void sleep(std::span<pollfd> fds, int64_t timeout_ns) override {
+        agent_.stand_in(fds, timeout_ns);
+    }
 
   private:
     Session(engine::Agent &agent, engine::Backgrounds &backgrounds, const Options &options);
