@@ -34,11 +34,14 @@ Plan::Plan(uint64_t seed) {
     ranks = 2 + int(below(4));
     steps = 4 + int(below(12));
     op_timeout = (below(4) == 0 ? 3 : 20) * second;
-    join_timeout = 60 * second;
     silence = (1 + below(4)) * second;
-    switch_each = 2u << below(7);
-    call_cost = 50 << below(6);
-    empty_cost = below(2) == 0 ? call_cost : 20 * us;
+    // A life in which each wait takes many calls, or each call may be interrupted, takes ten times
+    // as long as another one, so few of them have it.
+    const bool is_dense = below(32) == 0;
+    join_timeout = (is_dense ? 60 : 15) * second;
+    switch_each = is_dense ? 2u << below(3) : 8u << below(5);
+    call_cost = is_dense ? 50 << below(3) : 200 << below(4);
+    empty_cost = is_dense && below(2) == 0 ? call_cost : 20 * us;
     latency = (5 + below(200)) * us;
     cores = int(1 << below(7));
     options = {{"transports", "tcp"},
