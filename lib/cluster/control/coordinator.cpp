@@ -93,9 +93,7 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
         if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
         collect(now, actions);
     } else if (std::holds_alternative<wire::Deposed>(message)) {
-        doubt({member, now, true, phase_ == Phase::running,
-               "it heard nothing from the coordinator (option heartbeat.timeout)"},
-              actions);
+        doubt({member, now, true, phase_ == Phase::running, why_deposed(now)}, actions);
         collect(now, actions);
     } else if (phase_ == Phase::running && !from_member(member, message, now, actions)) {
         lose(member, "it sent a malformed message", true, actions);

@@ -105,6 +105,7 @@ class Coordinator {
     void beat(Actions &actions); // to all members
     void watch(int64_t now, Actions &actions);
     void doubt(const Doubt &doubt, Actions &actions);
+    std::string why_deposed(int64_t now) const;
     void take_back_doubt(int32_t member, int64_t now);
     void ended(int32_t member, int64_t now, Actions &actions);
     void give_way(size_t others, int64_t now, Actions &actions); // others: who may have gone on

@@ -74,11 +74,26 @@ void Coordinator::judge(int64_t now, Actions &actions, size_t ending) {
         }
 }
 
+namespace {
+
+std::string pause_text(int64_t pause) {
+    return text(", which did not run for %lld ms", static_cast<long long>(pause / ms));
+}
+
+} // namespace
+
+// The member tells what it has seen; why it has seen that is known here.
+std::string Coordinator::why_deposed(int64_t now) const {
+    std::string why = "it heard nothing from the coordinator";
+    if (const int64_t pause = absence_.recent_pause(now, pace_); pause > 0)
+        why += " " + state_.name(state_.coordinator) + pause_text(pause);
+    return why + " (option heartbeat.timeout)";
+}
+
 void Coordinator::give_way(size_t others, int64_t now, Actions &actions) {
     const int64_t pause = absence_.recent_pause(now, pace_);
     std::string why = "the job went on without this process";
-    if (pause > 0)
-        why += text(", which did not run for %lld ms", static_cast<long long>(pause / ms));
+    if (pause > 0) why += pause_text(pause);
     why += text(": it lost %zu members at once (option heartbeat.timeout: %lld ms)", others,
                 static_cast<long long>(pace_.timeout / ms));
     if (!doubts_.empty())

@@ -256,6 +256,24 @@ std::string play_last_after_a_short_pause(uint32_t seed) {
     return net.broken_message;
 }
 
+// Rank 2 has deposed a coordinator that did not run, and rank 1, which has not come in by then,
+// cannot know why rank 2 is lost to it.
+void who_did_not_run_is_named(void **) {
+    Job job(1, 3, 5 * second);
+    Network &net = job.net();
+    net.at(0, [&] { net.start(0), net.start(1); });
+    net.at(second, [&] { net.cut(0, 1); });
+    net.at(2 * second, [&] { net.start(2); });
+    job.pause(0, 2500 * ms, 15 * second);
+    net.at(17 * second, [&] { net.heal(0, 1); });
+    net.run_until(40 * second);
+    const Told &told = job.told(1);
+    assert_true(job.told(2).fenced && told.lost == std::set<int32_t>{2});
+    assert_non_null(strstr(told.text.c_str(), "heard nothing from the coordinator rank 0 "));
+    assert_non_null(strstr(told.text.c_str(), ", which did not run for 15"));
+    assert_string_equal(net.broken_message.c_str(), "");
+}
+
 void short_pauses_end_nothing(void **) { for_each_seed(play_short_pauses); }
 void rank_0_pauses_while_others_join(void **) {
     for_each_seed(play_rank_0_pauses_while_others_join);
@@ -292,6 +310,7 @@ int main() {
         cmocka_unit_test(a_long_pause_fences_the_paused),
         cmocka_unit_test(rank_0_pauses_while_others_join),
         cmocka_unit_test(nobody_left_to_tell),
+        cmocka_unit_test(who_did_not_run_is_named),
         cmocka_unit_test(deposed_by_those_who_ended),
         cmocka_unit_test(cut_off_meanwhile),
         cmocka_unit_test(cut_off_while_it_joins),
