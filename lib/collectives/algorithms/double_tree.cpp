@@ -181,6 +181,10 @@ double cost(const Formula &f) {
                more * std::max(4 * f.o, 2 * wire * two_on_a_link);
     double behind = f.size == 2 ? 0 : f.size == 3 ? wire : std::max(wire, 2 * sum);
     double busy = 4 * f.o + sums_of_trees(sum, wire, height);
+    // Sums that take longer than the wire leave room for chunks of other levels, which delay these.
+    const double slow = f.size > 8 && sum > wire ? std::min(sum / wire - 1, 1.0) : 0;
+    busy += slow * sum * 0.75;
+    later_up += slow * sum * std::min(more, 1.0);
     return height * up + slots * later_up + more * std::max(busy, 2 * wire + behind);
 }
 

@@ -44,10 +44,15 @@ CollectiveSpec in_pieces(const CollectiveSpec &spec, Algorithm algorithm,
 // Formulas are imprecise where some ranks are nearer than others, and where pieces of sums follow
 // each other through a few ranks. So algorithms that they do not rule out are simulated.
 bool is_simulated(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model) {
-    constexpr int32_t few = 16; // for more ranks it takes longer than it wins
+    // For more, it takes longer than it wins.
+    constexpr int32_t few_ranks = 16, most_ranks = 64;
+    constexpr uint64_t few_pieces = 2048; // of all ranks
     if (has_hosts(spec)) return !over_graph(spec.kind);
-    return spec.kind == Kind::reduce && spec.size > 2 && spec.size <= few && bytes > least_piece &&
-           model.ranks_per_core <= 1;
+    if (spec.kind != Kind::reduce || spec.size < 3 || bytes <= least_piece ||
+        model.ranks_per_core > 1)
+        return false;
+    return spec.size <= few_ranks ||
+           (spec.size <= most_ranks && bytes / least_piece * uint64_t(spec.size) <= few_pieces);
 }
 
 void simulate_some(const CollectiveSpec &spec, const NetworkModel &model,
