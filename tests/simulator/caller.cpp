@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 
@@ -36,6 +37,12 @@ std::vector<int> not_made(const std::string &text) {
     return out;
 }
 
+// Whatever the network of a life does, it changes no bits.
+void see_line(void *arg, int32_t, const char *line) {
+    if (strstr(line, "was changed on its way") != nullptr)
+        fail_life("process %d: %s", static_cast<Caller *>(arg)->process, line);
+}
+
 } // namespace
 
 std::string last_error() {
@@ -52,6 +59,7 @@ dtrain_context_t *Caller::make_context() {
     for (auto &[key, value] : plan.options)
         check(dtrain_options_set(options, key.c_str(), value.c_str()), "option", second);
     check(dtrain_context_create(DTRAIN_API_VERSION, options, &context), "context", second);
+    if (context != nullptr) check(dtrain_context_set_log(context, see_line, this), "log", second);
     dtrain_options_destroy(options);
     return context;
 }
@@ -75,8 +83,25 @@ bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
     if (std::ranges::find(never_right, status) != std::end(never_right))
         fail_life("process %d: %s: %s: %s", process, call, dtrain_status_name(status),
                   last_error().c_str());
+    check_told(status, call);
     check_blame(status, call);
     return false;
+}
+
+// A call that waits for one that is dead ends since that is known, not since its time is over. Rank
+// 0 finds it, and tells the others.
+void Caller::check_told(dtrain_status_t status, const char *call) const {
+    if (status != DTRAIN_ERR_TIMEOUT || call == std::string_view("join") || plan.is_suspect(0) ||
+        plan.is_suspect(process))
+        return;
+    const int64_t within = 4 * plan.silence + slack;
+    for (const int member : members)
+        if (const int64_t killed_at = world->processes[member].killed_at;
+            (world->joined >> member & 1) != 0 && killed_at < world->clock &&
+            world->clock - std::max(begun_, killed_at) > within)
+            fail_life("process %d: %s: nobody has told that process %d is dead since %.3f s: %s",
+                      process, call, member, double(world->clock - killed_at) / second,
+                      last_error().c_str());
 }
 
 // The first rank that the text names.
@@ -100,7 +125,8 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
     const bool rank_0_slept = text.find("coordinator rank 0 ") != std::string::npos &&
                               text.find("which did not run for") != std::string::npos &&
                               plan.is_suspect(0);
-    if (!explains(here) && !explains(rank) && !rank_0_slept) // a group's texts have the numbers of the job
+    // A group's texts have the numbers of the job.
+    if (!explains(here) && !explains(rank) && !rank_0_slept)
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,
                   text.c_str());
 }

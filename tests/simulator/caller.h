@@ -28,6 +28,7 @@ class Caller {
 
   private:
     void check_blame(dtrain_status_t status, const char *call);
+    void check_told(dtrain_status_t status, const char *call) const;
     int64_t begun_ = 0;
 };
 

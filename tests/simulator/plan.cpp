@@ -37,7 +37,7 @@ Plan::Plan(uint64_t seed) {
     silence = (1 + below(4)) * second;
     // A life in which each wait takes many calls, or each call may be interrupted, takes ten times
     // as long as another one, so few of them have it.
-    const bool is_dense = below(32) == 0;
+    const bool is_dense = below(8) == 0;
     join_timeout = (is_dense ? 60 : 15) * second;
     switch_each = is_dense ? 2u << below(3) : 8u << below(5);
     call_cost = is_dense ? 50 << below(3) : 200 << below(4);
@@ -46,7 +46,7 @@ Plan::Plan(uint64_t seed) {
     cores = int(1 << below(7));
     options = {{"transports", "tcp"},
                {"op.timeout", std::to_string(op_timeout) + "ns"},
-               {"log.level", "error"},
+               {"log.level", "warn"},
                {"heartbeat.timeout", std::to_string(silence) + "ns"},
                {"join.timeout", std::to_string(join_timeout) + "ns"}};
     const bool has_secret = below(4) == 0;

@@ -47,10 +47,10 @@ PLANTS = {
         "is the newest"),
     "values change while a card reads them": (
         "lib/ps/server/server_table_answers.cpp", "if (reason == Reason::none && identity_.copies &&", "if (false &&",
-        "though nothing had happened|its timeout is"),
+        "was changed on its way|though nothing had happened|its timeout is"),
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
-        "its timeout is|has not ended"),
+        "nobody has told|its timeout is|has not ended"),
     "a request is remembered after its table": (
         "lib/ps/node/node.cpp", "local_->settled(request);", "(void)request;", "ended by signal 11"),
 }

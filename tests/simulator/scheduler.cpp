@@ -100,6 +100,7 @@ void happen(Fault &fault) {
     case Fault::Kind::kill:
         if (!process.alive()) return;
         process.state = Process::State::killed;
+        process.killed_at = world->clock;
         close_all_of(process);
         forget_threads(fault.who);
         if (simulated() && own().process == fault.who) return; // the caller ends it

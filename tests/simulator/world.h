@@ -43,7 +43,7 @@ struct Process {
     enum class State : uint8_t { unused, waiting, running, stopped, killed, left } state = {};
     pid_t pid = 0;
     int host = 0;
-    int64_t starts_at = 0, stopped_until = 0;
+    int64_t starts_at = 0, stopped_until = 0, killed_at = never;
     int64_t starves_until = 0;
     uint32_t starves_each = 1;              // one in so many allocations fails until then
     int64_t full_until = 0, disk_delay = 0; // its disk; each write and sync takes so long
