@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accel/device_memory.h"
 
+#include "accel/postponed.h"
+
 #include <atomic>
 #include <string>
 
@@ -43,7 +45,7 @@ std::shared_ptr<DeviceMemory> DeviceMemory::adopt(const Where &where, const void
 Status DeviceMemory::allocate(Domain &domain, uint64_t bytes, bool exportable,
                               std::shared_ptr<DeviceMemory> &out) {
     std::shared_ptr<DeviceMemory> made(new DeviceMemory(domain, nullptr, nullptr, bytes));
-    domain.retire(nullptr);
+    Postponed::make_all(); // there may be little free memory
     set_error_text("");
     const Status s = domain.ops().alloc(
         domain.dev(), bytes, exportable ? uint64_t{DTRAIN_DV_EXPORTABLE} : 0, &made->own_);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accel/domain.h"
 
+#include "accel/postponed.h"
 #include "accel/quiet.h"
-
 #include "base/clock.h"
 
 #include <algorithm>
@@ -22,35 +22,39 @@ Status explain(Status status, const char *name, const char *operation) {
     return fail_within(status, "accelerator %s: %s", name, operation);
 }
 
-Status Domain::open(const dtrain_dv_ops_t &ops, const Host &host, const std::string &name,
+Status Domain::open(const dtrain_dv_ops_t &ops, std::shared_ptr<Host> host, const std::string &name,
                     const dtrain_dv_attr_t &attr, const Config &config,
-                    std::unique_ptr<Domain> &out) {
-    std::unique_ptr<Domain> made(new Domain(ops, name, attr, config));
+                    std::shared_ptr<Domain> &out) {
+    std::shared_ptr<Domain> made(new Domain(ops, std::move(host), name, attr, config));
     set_error_text("");
-    Status s = ops.open(host.table(), name.c_str(), &made->dev_);
-    if (s != DTRAIN_OK) {
-        made->dev_ = nullptr;
-        return explain(s, name.c_str(), "open");
+    const Status s = made->open_parts();
+    if (s == DTRAIN_OK) return out = std::move(made), s;
+    explain(s, name.c_str(), "open");
+    const std::string why = error_text();
+    end(std::move(made));
+    set_error_text(why.c_str());
+    return s;
+}
+
+Status Domain::open_parts() {
+    if (Status s = ops_.open(host_->table(), name_.c_str(), &dev_); s != DTRAIN_OK) {
+        dev_ = nullptr;
+        return s;
     }
     // What opening has loaded need not wait until no stream does.
     for (uint32_t dtype :
          {uint32_t{0}, uint32_t{DTRAIN_F32}, uint32_t{DTRAIN_BF16}, uint32_t{DTRAIN_F16}})
-        if (ops.prepare(made->dev_, dtype) == DTRAIN_OK) made->set_prepared(dtype);
-    made->pool_.emplace(ops, made->dev_, config.keep);
-    const uint64_t longest = std::max<uint64_t>(attr.limit_bytes, 1);
-    s = PinnedBlock::make(ops, made->dev_, page, made->words_);
-    if (s == DTRAIN_OK)
-        s = made->to_host_.open(ops, made->dev_, *made->words_, 0, longest, config.waker,
-                                &made->calls_);
-    if (s == DTRAIN_OK)
-        s = made->to_device_.open(ops, made->dev_, *made->words_, cache_line, longest, config.waker,
-                                  &made->calls_);
-    if (s == DTRAIN_OK)
-        s = made->kernels_.open(ops, made->dev_, *made->words_, 2 * cache_line, longest,
-                                config.waker, &made->calls_);
-    if (s != DTRAIN_OK) return explain(s, name.c_str(), "open");
-    out = std::move(made);
-    return DTRAIN_OK;
+        if (ops_.prepare(dev_, dtype) == DTRAIN_OK) set_prepared(dtype);
+    pool_.emplace(ops_, dev_, config_.keep);
+    const uint64_t longest = std::max<uint64_t>(attr_.limit_bytes, 1);
+    Status s = PinnedBlock::make(ops_, dev_, page, words_);
+    uint64_t offset = 0;
+    for (OwnQueue *queue : {&to_host_, &to_device_, &kernels_}) {
+        if (s == DTRAIN_OK)
+            s = queue->open(ops_, dev_, *words_, offset, longest, config_.waker, &calls_);
+        offset += cache_line;
+    }
+    return s;
 }
 
 void Domain::drain() {
@@ -88,19 +92,28 @@ bool Domain::prepare(uint32_t dtype, int64_t until_ns) {
 }
 
 void Domain::retire(dtrain_dv_mem_t *memory) {
-    std::lock_guard lock(mutex_);
-    if (memory != nullptr) retired_.push_back(memory);
-    const Quiet quiet;
-    if (!quiet || !kernels_.is_idle()) return;
-    for (dtrain_dv_mem_t *one : retired_) ops_.release(one);
-    retired_.clear();
+    Postponed::make([self = shared_from_this(), memory] {
+        if (!self->kernels_.is_idle()) return false;
+        self->ops_.release(memory);
+        return true;
+    });
+}
+
+void Domain::after_wait() {
+    if (Postponed::any()) (void)calls_.give(Postponed::make_all);
+}
+
+void Domain::end(std::shared_ptr<Domain> domain) {
+    domain->calls_.finish();
+    domain->drain();
+    Postponed::make([domain = std::move(domain)]() mutable {
+        domain.reset();
+        return true;
+    });
 }
 
 Domain::~Domain() {
-    calls_.finish();
-    drain();
     for (OwnQueue *queue : {&to_host_, &to_device_, &kernels_}) queue->close();
-    for (dtrain_dv_mem_t *one : retired_) ops_.release(one);
     if (pool_) pool_->close();
     words_.reset();
     pool_.reset();

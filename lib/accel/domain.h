@@ -9,22 +9,23 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace dtrain::accel {
 
 // A device of a plugin with the library's own queues on it and memory for copies.
-class Domain {
+class Domain : public std::enable_shared_from_this<Domain> {
   public:
     struct Config {
         uint64_t keep = 0;      // most bytes of pinned memory that are kept for reuse
-        Waker *waker = nullptr; // outlives the domain
+        Waker *waker = nullptr; // used until the end
     };
-    // ops and host outlive the domain.
-    static Status open(const dtrain_dv_ops_t &ops, const Host &host, const std::string &name,
-                       const dtrain_dv_attr_t &attr, const Config &config,
-                       std::unique_ptr<Domain> &out);
-    ~Domain(); // drains
+    static Status open(const dtrain_dv_ops_t &ops, std::shared_ptr<Host> host,
+                       const std::string &name, const dtrain_dv_attr_t &attr, const Config &config,
+                       std::shared_ptr<Domain> &out);
+    // Drains it. What it has is freed once no stream waits; nobody uses it meanwhile.
+    static void end(std::shared_ptr<Domain> domain);
+    ~Domain();
     Domain(const Domain &) = delete;
     Domain &operator=(const Domain &) = delete;
 
@@ -52,18 +53,21 @@ class Domain {
     // lock is held that work in flight needs.
     bool prepare(uint32_t dtype, int64_t until_ns = 0);
     Status check() { return kernels_.check(); } // OK while the accelerator goes on
-    // Releases memory that kernels in flight may still use, once none does and no stream waits:
-    // now, or when this is called again; nullptr: only what was given before.
+    // Releases memory that kernels in flight may still use, once none does and no stream waits.
     void retire(dtrain_dv_mem_t *memory);
+    // After a stream's wait: makes what was postponed if it was the last. Waits for no call.
+    void after_wait();
 
   private:
-    Domain(const dtrain_dv_ops_t &ops, const std::string &name, const dtrain_dv_attr_t &attr,
-           const Config &config)
-        : ops_(ops), name_(name), attr_(attr), config_(config) {}
+    Domain(const dtrain_dv_ops_t &ops, std::shared_ptr<Host> host, const std::string &name,
+           const dtrain_dv_attr_t &attr, const Config &config)
+        : ops_(ops), host_(std::move(host)), name_(name), attr_(attr), config_(config) {}
 
+    Status open_parts();
     void set_prepared(uint32_t dtype);
 
-    const dtrain_dv_ops_t &ops_;
+    const dtrain_dv_ops_t ops_;
+    const std::shared_ptr<Host> host_;
     const std::string name_;
     const dtrain_dv_attr_t attr_;
     const Config config_;
@@ -75,7 +79,6 @@ class Domain {
     std::atomic<uint64_t> reduced_{0}, moved_{0};
     std::mutex mutex_;                  // of what follows
     uint64_t known_ = 0, prepared_ = 0; // bits by dtype
-    std::vector<dtrain_dv_mem_t *> retired_;
 };
 
 class DeviceMemory;

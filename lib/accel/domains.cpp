@@ -48,17 +48,24 @@ bool is_readable(const void *address) {
 // A loaded plugin and its devices, which are opened when memory of theirs is first used.
 class Domains::Plugin {
   public:
-    Plugin(const dtrain_dv_plugin_t &plugin, const Host &host, const Domain::Config &config)
-        : name_(plugin.name), host_(host), config_(config) {
+    Plugin(const dtrain_dv_plugin_t &plugin, std::shared_ptr<Host> host,
+           const Domain::Config &config)
+        : name_(plugin.name), host_(std::move(host)), config_(config) {
         // Copied, because the table of an older plugin is shorter; what it lacks is NULL then.
         std::memcpy(&ops_, plugin.ops, std::min<size_t>(plugin.ops->struct_size, sizeof ops_));
     }
+    ~Plugin() {
+        for (Device &device : devices_)
+            if (device.domain != nullptr) Domain::end(std::move(device.domain));
+    }
+    Plugin(const Plugin &) = delete;
+    Plugin &operator=(const Plugin &) = delete;
 
     // Asks for the devices. UNSUPPORTED: there are none.
     Status list() {
         std::string names(max_names, '\0');
         set_error_text("");
-        if (Status s = ops_.list(host_.table(), names.data(), names.size()); s != DTRAIN_OK)
+        if (Status s = ops_.list(host_->table(), names.data(), names.size()); s != DTRAIN_OK)
             return explain(s, name_.c_str(), "list");
         names.back() = 0;
         for (const char *at = names.c_str(); *at != 0;) {
@@ -69,7 +76,7 @@ class Domains::Plugin {
             device.attr.struct_size = sizeof device.attr;
             device.attr.numa_node = -1;
             set_error_text("");
-            if (Status s = ops_.query(host_.table(), device.name.c_str(), &device.attr);
+            if (Status s = ops_.query(host_->table(), device.name.c_str(), &device.attr);
                 s != DTRAIN_OK)
                 return explain(s, device.name.c_str(), "query");
             devices_.push_back(std::move(device));
@@ -86,7 +93,7 @@ class Domains::Plugin {
         range.struct_size = sizeof range;
         range.ordinal = -1;
         set_error_text("");
-        if (Status s = ops_.classify(host_.table(), address, bytes, &range); s != DTRAIN_OK)
+        if (Status s = ops_.classify(host_->table(), address, bytes, &range); s != DTRAIN_OK)
             return explain(s, name_.c_str(), "classify");
         decided = range.kind != DTRAIN_DV_HOST;
         out.kind = range.kind;
@@ -142,21 +149,26 @@ class Domains::Plugin {
     struct Device {
         std::string name;
         dtrain_dv_attr_t attr = {};
-        std::unique_ptr<Domain> domain;
+        std::shared_ptr<Domain> domain;
     };
 
     const StandardDescriptors
         occupied_; // so that the accelerator's library opens no file as 0 to 2
     const std::string name_;
-    const Host &host_;
+    const std::shared_ptr<Host> host_;
     const Domain::Config config_;
     dtrain_dv_ops_t ops_{};
     std::mutex mutex_; // of the domains in devices_
     std::vector<Device> devices_;
 };
 
-Domains::Domains(const Options &options, Log &log) : options_(options), host_(options, log) {}
-Domains::~Domains() = default;
+Domains::Domains(const Options &options, Log &log)
+    : options_(options), host_(std::make_shared<Host>(options, log)) {}
+
+Domains::~Domains() {
+    plugins_.clear();
+    host_->leave();
+}
 
 Domains::Plugin *Domains::find_plugin_of(std::string_view name) {
     for (const auto &plugin : plugins_)

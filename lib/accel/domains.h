@@ -65,7 +65,7 @@ class Domains { // thread-safe
     Plugin *find_plugin_of(std::string_view name);
 
     const Options &options_;
-    Host host_;
+    const std::shared_ptr<Host> host_;
     int wake_fd_ = -1;
     Waker::Owner waker_;      // once a plugin is loaded
     std::shared_mutex mutex_; // of plugins_

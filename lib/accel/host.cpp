@@ -14,16 +14,18 @@ struct Services {
     static Host &host(void *self) { return *static_cast<Host *>(self); }
 
     static void log(void *self, int32_t level, const char *line) {
-        host(self).log_.write_line(std::clamp<int32_t>(level, DTRAIN_LOG_ERROR, DTRAIN_LOG_DEBUG),
-                                   line);
+        const std::lock_guard lock(host(self).mutex_);
+        if (Log *const log = host(self).log_)
+            log->write_line(std::clamp<int32_t>(level, DTRAIN_LOG_ERROR, DTRAIN_LOG_DEBUG), line);
     }
 
     static Status option(void *self, const char *key, char *buf, size_t len) {
         std::string value;
-        if (!std::string_view(key).starts_with("plugin."))
+        const std::lock_guard lock(host(self).mutex_);
+        if (host(self).options_ == nullptr || !std::string_view(key).starts_with("plugin."))
             return dtrain::fail(DTRAIN_ERR_NOT_FOUND,
                                 "option %s is not a plugin's (plugin.<name>.<key>)", key);
-        if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK) return s;
+        if (Status s = host(self).options_->get(key, value); s != DTRAIN_OK) return s;
         if (value.size() >= len)
             return dtrain::fail(DTRAIN_ERR_TRUNCATED,
                                 "option %s: the value needs %zu bytes, the buffer has %zu", key,
@@ -38,11 +40,17 @@ struct Services {
 };
 
 Host::Host(const Options &options, Log &log)
-    : options_(options), log_(log), table_{.struct_size = sizeof(dtrain_dv_host_t),
-                                           .abi = DTRAIN_DV_ABI,
-                                           .self = this,
-                                           .log = Services::log,
-                                           .option = Services::option,
-                                           .fail = Services::fail} {}
+    : options_(&options), log_(&log), table_{.struct_size = sizeof(dtrain_dv_host_t),
+                                             .abi = DTRAIN_DV_ABI,
+                                             .self = this,
+                                             .log = Services::log,
+                                             .option = Services::option,
+                                             .fail = Services::fail} {}
+
+void Host::leave() {
+    const std::lock_guard lock(mutex_);
+    options_ = nullptr;
+    log_ = nullptr;
+}
 
 } // namespace dtrain::accel

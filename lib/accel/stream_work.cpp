@@ -40,7 +40,9 @@ bool StreamWork::is_finished() {
     return true;
 }
 void StreamWork::end_wait() {
-    if (waits_.exchange(false)) Quiet::end_wait();
+    if (!waits_.exchange(false)) return;
+    Quiet::end_wait();
+    domain_.after_wait();
 }
 
 StreamWork::~StreamWork() {

@@ -96,6 +96,12 @@ Result unmap(uintptr_t at, bool imported) {
 
 using namespace fakecuda;
 
+// Allocations, imports and pinned ranges.
+FAKE_API int fakecuda_count_memory() {
+    const std::lock_guard lock(fake().mutex);
+    return int(fake().allocations.size() + fake().pinned.size());
+}
+
 FAKE_API Result cuMemAlloc_v2(Address *out, size_t bytes) {
     ENTER("cuMemAlloc_v2", true);
     return allocate(bytes, Kind::allocated, out);

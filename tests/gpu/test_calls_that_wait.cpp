@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/placed_case.h"
 
+#include <atomic>
 #include <thread>
 
 namespace {
@@ -135,6 +136,74 @@ void the_library_frees_later(void **) {
     });
 }
 
+// How much memory the driver has allocated, imported and pinned.
+int count_memory() { return gpu::function<int()>("fakecuda_count_memory")(); }
+
+// A job of its own with a table on the GPU, which its only rank serves. It ends once it may.
+class OtherContext {
+  public:
+    OtherContext() : thread_([this] { run(); }) {
+        while (!made_) processes::nap();
+    }
+    void end() {
+        may_end_ = true;
+        thread_.join();
+    }
+
+  private:
+    void run() {
+        ranks::run(1, gpu::with_gpus, [this](int, dtrain_comm_t *comm) {
+            dtrain_table_params_t params;
+            DTRAIN_INIT(&params);
+            params.dtype = DTRAIN_F32;
+            params.length = 1000;
+            params.rule = DTRAIN_RULE_ADD;
+            params.memory = DTRAIN_MEM_CUDA;
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "other", &params, &table));
+            OK(dtrain_allreduce(comm, values_.address(), values_.address(), 1000, DTRAIN_F32,
+                                DTRAIN_SUM, nullptr, nullptr));
+            made_ = true;
+            while (!may_end_) processes::nap();
+            OK(dtrain_table_destroy(table));
+        });
+    }
+    gpu::Buffer values_{4000}; // freed later than the context, by the program
+    std::atomic<bool> made_{false}, may_end_{false};
+    std::thread thread_;
+};
+
+// So are tables, and contexts: they wait for no stream, and nothing is kept.
+void others_end_meanwhile(void **) {
+    gpu::needs_fake();
+    run_processes(2, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        const Shared sum(context, std::vector<float>(large, 1));
+        Stream stream;
+        const dtrain_op_params_t params = stream.params();
+        const auto start = [&] {
+            dtrain_request_t *request = nullptr;
+            OK(dtrain_allreduce(comm, sum.address(), sum.address(), large, DTRAIN_F32, DTRAIN_SUM,
+                                &params, &request));
+            return request;
+        };
+        const auto end = [](dtrain_request_t *request) {
+            OK(dtrain_request_wait(request, -1));
+            dtrain_request_free(request);
+        };
+        for (int i = 0; i < 2; i++) end(start()); // what this needs stays
+        const int before = count_memory();
+        OtherContext other;
+        REQUIRE(count_memory() > before + 1);
+        if (rank == 1) usleep(2 * late_us);
+        dtrain_request_t *request = start();
+        other.end();
+        end(request);
+        stream.synchronize();
+        REQUIRE(sum.values<float>() == std::vector<float>(large, 8));
+        while (count_memory() > before + 1) processes::nap(); // 1: of the program
+    });
+}
+
 } // namespace
 
 int main() {
@@ -145,6 +214,7 @@ int main() {
         cmocka_unit_test(no_kernels_are_loaded),
         cmocka_unit_test(a_kernel_fails_in_time),
         cmocka_unit_test(the_library_frees_later),
+        cmocka_unit_test(others_end_meanwhile),
     };
     return cmocka_run_group_tests_name("calls that wait for streams", tests, nullptr, nullptr);
 }
