@@ -59,14 +59,13 @@ void OwnQueue::close() {
     ops_ = nullptr;
 }
 
-Status OwnQueue::submit_batch(const Work &work, uint32_t batch, bool &begun, bool wakes) {
+Status OwnQueue::submit_batch(const Work &work, uint32_t batch, bool &begun) {
     set_error_text("");
     Status status =
         streams_wait_.load(std::memory_order_relaxed) ? watch(batch) : Status{DTRAIN_OK};
     if (status == DTRAIN_OK) status = work(queue_, begun);
     const std::string text = error_text();
     const Status signalled = ops_->signal(queue_, page_, offset_, batch);
-    if (signalled == DTRAIN_OK && wakes && waker_ != nullptr) waker_->call_after(*ops_, queue_);
     if (status != DTRAIN_OK) set_error_text(text.c_str());
     return status != DTRAIN_OK ? status : signalled;
 }
@@ -74,20 +73,29 @@ Status OwnQueue::submit_batch(const Work &work, uint32_t batch, bool &begun, boo
 Status OwnQueue::submit(const Work &work, uint32_t &batch, bool &begun, bool wakes) {
     std::lock_guard lock(mutex_);
     batch = ++last_;
-    return submit_batch(work, batch, begun, wakes);
+    return submit_now(work, batch, begun, wakes);
+}
+
+Status OwnQueue::submit_now(const Work &work, uint32_t batch, bool &begun, bool wakes) {
+    const Status s = submit_batch(work, batch, begun);
+    const std::string text = s != DTRAIN_OK ? error_text() : "";
+    if (wakes) wake_after();
+    if (s != DTRAIN_OK) set_error_text(text.c_str());
+    return s;
 }
 
 Status OwnQueue::post(Work work, Posted &posted, bool &begun, bool wakes) {
     std::lock_guard lock(mutex_);
     posted = {++last_, nullptr};
     if (later_ == 0)
-        if (const Quiet quiet; quiet) return submit_batch(work, posted.batch, begun, wakes);
+        if (const Quiet quiet; quiet) return submit_now(work, posted.batch, begun, wakes);
     const auto later = std::make_shared<Posted::Later>();
     later->posted_ns = monotonic_clock().now_ns();
     const auto submit_it = [this, work = std::move(work), later, batch = posted.batch, wakes] {
-        later->status = submit_batch(work, batch, later->begun, wakes);
+        later->status = submit_batch(work, batch, later->begun);
         if (later->status != DTRAIN_OK) later->text = error_text();
         later->submitted.store(true, std::memory_order_release);
+        if (wakes) wake_after(); // by a call, which those who wait for the batch need not wait for
         std::lock_guard inner(mutex_);
         later_--;
     };

@@ -86,7 +86,11 @@ class OwnQueue { // thread-safe
     bool is_idle();
 
   private:
-    Status submit_batch(const Work &work, uint32_t batch, bool &begun, bool wakes);
+    Status submit_now(const Work &work, uint32_t batch, bool &begun, bool wakes);
+    Status submit_batch(const Work &work, uint32_t batch, bool &begun);
+    void wake_after() { // what was submitted
+        if (waker_ != nullptr) waker_->call_after(*ops_, queue_);
+    }
     Status watch(uint32_t batch);
     bool is_held_up();
 

@@ -139,6 +139,51 @@ void the_library_frees_later(void **) {
 // How much memory the driver has allocated, imported and pinned.
 int count_memory() { return gpu::function<int()>("fakecuda_count_memory")(); }
 
+dtrain_table_t *make_table(dtrain_comm_t *comm, const char *name) {
+    dtrain_table_params_t params;
+    DTRAIN_INIT(&params);
+    params.dtype = DTRAIN_F32;
+    params.length = 1000;
+    params.rule = DTRAIN_RULE_MOMENTUM;
+    params.memory = DTRAIN_MEM_CUDA;
+    dtrain_table_t *table = nullptr;
+    OK(dtrain_table_create(comm, name, &params, &table));
+    return table;
+}
+
+// Rank 0 serves a table from the GPU, whose driver takes no calls meanwhile: the operation for
+// which the stream waits goes on, and then the table does.
+void tables_go_on(void **) {
+    run_processes(2, [](int rank, dtrain_context_t *, dtrain_comm_t *comm) {
+        dtrain_table_t *table = make_table(comm, "t");
+        gpu::Buffer unused(1 << 20);
+        gpu::Buffer sum = gpu::copy_of(std::vector<float>(10, float(rank + 1)));
+        Stream stream;
+        const dtrain_op_params_t params = stream.params();
+        std::vector<float> g(1000, 1), got(1000);
+        dtrain_request_t *requests[3] = {};
+        come_late(rank);
+        if (rank == 1) {
+            OK(dtrain_table_push(table, 0, 1000, g.data(), nullptr, &requests[0]));
+            OK(dtrain_table_pull(table, 0, 1000, got.data(), nullptr, &requests[1]));
+            usleep(late_us / 3); // they have arrived
+        }
+        OK(dtrain_allreduce(comm, sum.address(), sum.address(), 10, DTRAIN_F32, DTRAIN_SUM, &params,
+                            &requests[2]));
+        if (rank == 0) unused.free();
+        for (dtrain_request_t *request : requests) {
+            if (request != nullptr) OK(dtrain_request_wait(request, -1));
+            dtrain_request_free(request);
+        }
+        stream.synchronize();
+        REQUIRE(sum.values<float>() == std::vector<float>(10, 3));
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        OK(dtrain_table_pull(table, 0, 1000, got.data(), nullptr, nullptr));
+        for (const float x : got) REQUIRE(x == got[0] && x != 0);
+        OK(dtrain_table_destroy(table));
+    });
+}
+
 // A job of its own with a table on the GPU, which its only rank serves. It ends once it may.
 class OtherContext {
   public:
@@ -153,14 +198,7 @@ class OtherContext {
   private:
     void run() {
         ranks::run(1, gpu::with_gpus, [this](int, dtrain_comm_t *comm) {
-            dtrain_table_params_t params;
-            DTRAIN_INIT(&params);
-            params.dtype = DTRAIN_F32;
-            params.length = 1000;
-            params.rule = DTRAIN_RULE_ADD;
-            params.memory = DTRAIN_MEM_CUDA;
-            dtrain_table_t *table = nullptr;
-            OK(dtrain_table_create(comm, "other", &params, &table));
+            dtrain_table_t *table = make_table(comm, "other");
             OK(dtrain_allreduce(comm, values_.address(), values_.address(), 1000, DTRAIN_F32,
                                 DTRAIN_SUM, nullptr, nullptr));
             made_ = true;
@@ -214,6 +252,7 @@ int main() {
         cmocka_unit_test(no_kernels_are_loaded),
         cmocka_unit_test(a_kernel_fails_in_time),
         cmocka_unit_test(the_library_frees_later),
+        cmocka_unit_test(tables_go_on),
         cmocka_unit_test(others_end_meanwhile),
     };
     return cmocka_run_group_tests_name("calls that wait for streams", tests, nullptr, nullptr);

@@ -30,7 +30,7 @@ uint64_t DeviceShard::bytes_needed(const TableParams &params, uint64_t count, ui
 DeviceShard::DeviceShard(const DevicePlace &place, const std::string &name,
                          const TableParams &params, const Part &part, uint32_t workers)
     : Storage(params, nullptr), stage_(place.stage),
-      health_(std::make_shared<DeviceHealth>(DeviceHealth{place.log, name, {}})),
+      health_(std::make_shared<DeviceHealth>(name, place.stage->domain().name())),
       info_(rule_info(params.rule)), part_(part), workers_(workers), bytes_(bytes_in_mode(params)),
       size_(device::dtype_size(computed_dtype(params))),
       stored_size_(device::dtype_size(storage_dtype_of(params))), narrow_(is_stored_narrow(params)),
@@ -45,8 +45,11 @@ Status DeviceShard::create(const DevicePlace &place, const std::string &name,
     Status s = made->allocate();
     if (s == DTRAIN_OK) s = made->prepare();
     if (s == DTRAIN_OK) s = place.stage->finish();
-    if (s == DTRAIN_OK) out = std::move(made);
-    return s;
+    if (s != DTRAIN_OK) return s;
+    if (made->failed()) return fail(DTRAIN_ERR_DEVICE, "%s", made->health_->broken().c_str());
+    made->health_->set_log(place.log);
+    out = std::move(made);
+    return DTRAIN_OK;
 }
 
 Status DeviceShard::allocate() {
@@ -63,9 +66,10 @@ Status DeviceShard::allocate() {
         arrays_.push_back(at);
         at += for_device(bytes);
     }
-    const dtrain_dv_ops_t &ops = stage_->domain().ops();
     Status s = stage_->submit(
-        [&](dtrain_dv_queue_t *queue) { return ops.fill(queue, arrays_[0], 0, all - 1); });
+        user(), [&ops = stage_->domain().ops(), first = arrays_[0], all](dtrain_dv_queue_t *queue) {
+            return ops.fill(queue, first, 0, all - 1);
+        });
     if (s == DTRAIN_OK && params_.initial != 0)
         s = fill(0, computed_dtype(params_), part_.count(), params_.initial);
     for (size_t i = 0; i < state_.size() && s == DTRAIN_OK; i++)
@@ -83,7 +87,7 @@ Status DeviceShard::fill(size_t array, uint32_t dtype, uint64_t count, double va
         const uint64_t n = std::min(most, count - at);
         const Status s = array == 0
                              ? write({at, n}, same.data())
-                             : stage_->put(arrays_[array] + at * size, same.data(), n * size);
+                             : put(arrays_[array] + at * size, same.data(), n * size);
         if (s != DTRAIN_OK) return s;
     }
     return DTRAIN_OK;
@@ -96,16 +100,6 @@ DeviceShard::~DeviceShard() {
 void DeviceShard::move_to(std::shared_ptr<DeviceStage> stage) {
     stage->take_scratch(*stage_);
     stage_ = std::move(stage);
-}
-
-Reason DeviceHealth::outcome(Status status) {
-    if (!broken.empty()) return Reason::device; // perhaps while a save copied what was to change
-    if (status == DTRAIN_OK) return Reason::none;
-    broken = error_text();
-    if (log != nullptr)
-        log->write(DTRAIN_LOG_ERROR, "table \"%s\": its values here are lost: %s", table.c_str(),
-                   broken.c_str());
-    return Reason::device;
 }
 
 // A clock's update, and one while a save copies what it changes, take up memory for data on their
@@ -130,16 +124,9 @@ Status DeviceShard::gather(const Range &local, const void *g) {
         gathered_ = {local.first, 0};
     }
     const Status s =
-        stage_->put(stage_->scratch() + gathered_.count * size_, g, local.count * size_);
+        put(stage_->scratch() + gathered_.count * size_, g, local.count * size_);
     gathered_.count += local.count;
     return s;
-}
-
-Status DeviceShard::update_gathered() {
-    const Range whole = std::exchange(gathered_, {});
-    if (whole.count == 0) return DTRAIN_OK;
-    before_change(whole);
-    return stage_->submit([&](dtrain_dv_queue_t *queue) { return update(queue, whole); });
 }
 
 Reason DeviceShard::push(const Items &items, const void *g, bool begins, uint32_t /*worker*/) {
@@ -224,11 +211,11 @@ void DeviceShard::set_mode(const TableParams &params) {
 
 // Stores values of the computed type, rounded to nearest.
 Status DeviceShard::write(const Range &local, const void *from) {
-    if (!narrow_) return stage_->put(values(local.first), from, local.count * size_);
+    if (!narrow_) return put(values(local.first), from, local.count * size_);
     stored_.resize(local.count * stored_size_);
     write_row(stored_.data(), storage_dtype_of(params_), static_cast<const float *>(from),
               local.count);
-    return stage_->put(values(local.first), stored_.data(), stored_.size());
+    return put(values(local.first), stored_.data(), stored_.size());
 }
 
 Reason DeviceShard::set(const Items &items, const void *from) {
@@ -245,9 +232,7 @@ void DeviceShard::deliver(std::shared_ptr<Buffer> answer, const uint8_t *from, u
     out.numbers = answer->at(0);
     out.hold = std::move(answer);
     *out.delivery = std::make_shared<DeviceRead>(
-        stage_, DeviceRead::Source{memory_, from, bytes},
-        DeviceRead::Receiver{std::move(take),
-                             [health = health_](Status s) { health->outcome(s); }});
+        stage_, DeviceRead::Source{user(), from, bytes}, std::move(take));
     (*out.delivery)->look(); // submits it
 }
 
@@ -301,7 +286,7 @@ Reason DeviceShard::set_state(uint64_t index, const Items &items, const void *nu
     if (failed()) return Reason::device;
     before_change(range);
     const uint64_t size = array.numbers * array.size;
-    Status s = stage_->put(slot(index) + its.first * size, numbers, its.count * size);
+    Status s = put(slot(index) + its.first * size, numbers, its.count * size);
     if (s == DTRAIN_OK) s = stage_->flush();
     return outcome(s);
 }
@@ -319,8 +304,8 @@ std::unique_ptr<Image> DeviceShard::begin_image() {
     for (size_t i = 0; i < state_.size(); ++i)
         arrays.push_back({nullptr, image->slots[i], state_[i].bytes_of(count)});
     auto read = [this](size_t array, uint64_t at, uint64_t bytes, void *to) {
-        if (failed()) return set_error_text(health_->broken.c_str()), false;
-        return outcome(stage_->get(to, arrays_[array] + at, bytes)) == Reason::none;
+        if (failed()) return set_error_text(health_->broken().c_str()), false;
+        return outcome(stage_->get(user(), to, arrays_[array] + at, bytes)) == Reason::none;
     };
     const std::shared_ptr<ArrayCopy> copy =
         ArrayCopy::begin(std::move(arrays), {read, [this] { return is_busy(Need::whole, false); }});
@@ -350,12 +335,12 @@ void DeviceShard::adopt(Image &&from) {
     auto &image = static_cast<ShardImage &>(from);
     copies_.for_each([](ArrayCopy &copy) { copy.advance(GradualCopy::rest); }); // while it is there
     const uint64_t count = part_.count();
-    health_->broken.clear();
+    health_->renew();
     bool ready = true;
     Status s = stage_->look(DeviceStage::any_work, ready); // who has failed is not waited for
-    if (s == DTRAIN_OK) s = stage_->put(arrays_[0], image.values.at(0), count * stored_size_);
+    if (s == DTRAIN_OK) s = put(arrays_[0], image.values.at(0), count * stored_size_);
     for (size_t i = 0; i < state_.size() && s == DTRAIN_OK; i++)
-        s = stage_->put(slot(i), image.slots[i]->at(0), state_[i].bytes_of(count));
+        s = put(slot(i), image.slots[i]->at(0), state_[i].bytes_of(count));
     if (s == DTRAIN_OK) s = stage_->finish();
     steps_ = std::move(image.steps);
     updates_ = image.updates;

@@ -1,8 +1,8 @@
 // A server's part of one dense table whose values and rule's state lie on an accelerator.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pushes go to the device, whose kernels apply them; they count as accepted once they are
-// submitted, since all that follows on this queue sees them. Sums of open clocks are made in host
+// Pushes go to the device, whose kernels apply them; they count as accepted once they are given to
+// its queue, since all that follows there sees them. Sums of open clocks are made in host
 // memory, so that the device gets one update for each clock. Results are the bits of Shard. Pulled
 // values come later than the answer is made (Delivery). After a failure of the accelerator every
 // request that needs the values gets Reason::device, until a checkpoint is restored.
@@ -35,16 +35,6 @@ constexpr uint64_t for_device(uint64_t bytes) { return (bytes + 255) / 256 * 256
 struct DevicePlace {
     std::shared_ptr<DeviceStage> stage;
     Log *log = nullptr;
-};
-
-// Whether the accelerator still has a table's values. Pulls under way may outlive the table.
-struct DeviceHealth {
-    Log *const log;
-    const std::string table;
-    std::string broken; // how the accelerator has failed
-
-    // Numbers that cannot be had count as a failure, and so does an update that is made in part.
-    Reason outcome(Status status);
 };
 
 class DeviceShard final : public Storage {
@@ -90,7 +80,8 @@ class DeviceShard final : public Storage {
     }
     void adopt(Image &&image) override;
     const std::string *broken() const override {
-        return health_->broken.empty() ? nullptr : &health_->broken;
+        const std::string &why = health_->broken();
+        return why.empty() ? nullptr : &why;
     }
     bool is_busy(Need need, bool only_asks) override;
 
@@ -101,7 +92,11 @@ class DeviceShard final : public Storage {
     Status prepare();
     Status fill(size_t array, uint32_t dtype, uint64_t count, double value);
     Reason outcome(Status status) { return health_->outcome(status); }
-    bool failed() const { return !health_->broken.empty(); }
+    bool failed() const { return !health_->broken().empty(); }
+    DeviceUser user() const { return {memory_, health_}; }
+    Status put(void *to, const void *from, uint64_t bytes) {
+        return stage_->put(user(), to, from, bytes);
+    }
     // An answer that gets what `take` makes of memory of the device.
     void deliver(std::shared_ptr<Buffer> answer, const uint8_t *from, uint64_t bytes,
                  std::function<void(const uint8_t *host)> take, const Into &out);
@@ -114,14 +109,16 @@ class DeviceShard final : public Storage {
     Status gather(const Range &local, const void *g);
     Status update_gathered();
     void before_change(const Range &local);
-    // Submits the kernels of an update (device_update.cpp).
+    // The kernels of an update (device_update.cpp), with all that they are given.
+    struct Launch;
+    using Launches = std::vector<Launch>;
     struct Rows; // what they work on
-    Status update(dtrain_dv_queue_t *queue, const Range &whole);
+    Status submit(Launches &&launches);
+    void update(const Range &whole, Launches &out);
     // whole: the range of the gradients, of which part is updated as one.
-    Status update_part(dtrain_dv_queue_t *queue, const Range &whole, const Range &part,
-                       uint64_t step);
-    Status run(dtrain_dv_queue_t *queue, const UpdatePlan &plan, const Rows &rows);
-    Status convert(dtrain_dv_queue_t *queue, const Range &whole, bool opens);
+    void update_part(const Range &whole, const Range &part, uint64_t step, Launches &out);
+    void add_rule(const UpdatePlan &plan, const Rows &rows, Launches &out) const;
+    void convert(const Range &whole, bool opens, Launches &out);
     uint64_t scratch_bytes() const; // gradients, wide values, norms
     uint8_t *wide_values() const;
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sched.h>
 #include <utility>
 
 namespace dtrain::ps {
@@ -20,7 +21,8 @@ Status DeviceStage::open(accel::Domain &domain, Chores *chores, std::shared_ptr<
     std::shared_ptr<DeviceStage> made(new DeviceStage(domain, chores));
     if (Status s = domain.pinned().take(1, made->words_); s != DTRAIN_OK) return s;
     if (Status s = made->queue_.open(domain.ops(), domain.dev(), *made->words_, 0,
-                                     domain.attr().limit_bytes, domain.config().waker);
+                                     domain.attr().limit_bytes, domain.config().waker,
+                                     &made->calls_);
         s != DTRAIN_OK)
         return accel::explain(s, domain.name().c_str(), "table");
     for (Slot &slot : made->slots_)
@@ -30,6 +32,7 @@ Status DeviceStage::open(accel::Domain &domain, Chores *chores, std::shared_ptr<
 }
 
 DeviceStage::~DeviceStage() {
+    calls_.finish();
     drain();
     const bool idle =
         words_ == nullptr || queue_.is_idle(); // else the device may still write to its memory
@@ -66,23 +69,35 @@ void DeviceStage::drop(std::shared_ptr<accel::DeviceMemory> memory) {
     if (chores_ == nullptr || chores_->start(free, nullptr) != DTRAIN_OK) drain();
 }
 
-Status DeviceStage::wait(uint32_t batch) {
-    const Status s = queue_.wait(batch, monotonic_clock().now_ns() + patience);
+Status DeviceStage::wait(const Posted &posted) {
+    const Status s = queue_.wait(posted, monotonic_clock().now_ns() + patience);
     return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
+}
+
+// Its last user hears whether his work could be submitted, which is known when the device has
+// passed it, or will be at once.
+Status DeviceStage::wait_for(const Slot &slot) {
+    const Status s = wait({slot.last.batch, nullptr});
+    while (s == DTRAIN_OK && !is_free(slot)) sched_yield();
+    return s;
 }
 
 Status DeviceStage::take_slot(Slot *&out) {
     Slot &slot = slots_[next_];
     if (slot.kept)
         if (Status s = flush(); s != DTRAIN_OK) return s;
-    if (Status s = wait(slot.batch); s != DTRAIN_OK) return s;
+    if (Status s = wait_for(slot); s != DTRAIN_OK) return s;
     if (slot.read != nullptr) slot.read->arrive();
     next_ = (next_ + 1) % slots_.size();
     out = &slot;
     return DTRAIN_OK;
 }
 
-Status DeviceStage::put(void *to, const void *from, uint64_t bytes) {
+void DeviceStage::use(const DeviceUser &user) {
+    if (users_.empty() || users_.back().memory != user.memory) users_.push_back(user);
+}
+
+Status DeviceStage::put(const DeviceUser &user, void *to, const void *from, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += slot_bytes) {
         const uint64_t n = std::min(slot_bytes, bytes - at);
         Slot *slot = nullptr;
@@ -90,46 +105,58 @@ Status DeviceStage::put(void *to, const void *from, uint64_t bytes) {
         std::memcpy(slot->block->host(), static_cast<const char *>(from) + at, n);
         copies_.push_back({static_cast<uint8_t *>(to) + at, slot->block->device(), n});
         slot->kept = true;
+        use(user);
         domain_.to_device().count(n);
     }
     return DTRAIN_OK;
 }
 
-Status DeviceStage::submit(const Work &work, bool wakes) {
+Status DeviceStage::submit(const DeviceUser &user, Work work) {
+    use(user);
+    return submit(std::move(work), false);
+}
+
+Status DeviceStage::submit(Work work, bool wakes) {
+    const auto users = std::make_shared<const std::vector<DeviceUser>>(std::exchange(users_, {}));
     bool begun = false;
-    const Status s = queue_.submit(
-        [&](dtrain_dv_queue_t *queue, bool &any) -> Status {
+    const Status s = queue_.post(
+        [users, scratch = scratch_, &ops = domain_.ops(), longest = domain_.attr().limit_bytes,
+         copies = std::exchange(copies_, {}),
+         work = std::move(work)](dtrain_dv_queue_t *queue, bool &any) -> Status {
             any = true;
-            const Status copied =
-                submit_copies(domain_.ops(), queue, copies_, domain_.attr().limit_bytes);
+            const Status copied = submit_copies(ops, queue, copies, longest);
             return copied == DTRAIN_OK ? work(queue) : copied;
         },
         last_, begun, wakes);
-    copies_.clear();
     for (Slot &slot : slots_)
-        if (std::exchange(slot.kept, false)) slot.batch = last_;
+        if (std::exchange(slot.kept, false)) slot.last = last_;
+    for (const DeviceUser &user : *users) user.health->watch(last_);
     return s == DTRAIN_OK ? s : accel::explain(s, domain_.name().c_str(), "table");
 }
 
-Status DeviceStage::submit_read(Slot &slot, const uint8_t *from, uint64_t bytes, bool wakes) {
+Status DeviceStage::submit_read(const DeviceUser &user, Slot &slot, const uint8_t *from,
+                                uint64_t bytes, bool wakes) {
     slot.kept = true;
-    const std::array copy = {accel::Copy{slot.block->device(), from, bytes}};
+    use(user);
+    const accel::Copy copy = {slot.block->device(), from, bytes};
     return submit(
-        [&](dtrain_dv_queue_t *queue) {
-            return submit_copies(domain_.ops(), queue, copy, domain_.attr().limit_bytes);
+        [copy, &ops = domain_.ops(), longest = domain_.attr().limit_bytes](
+            dtrain_dv_queue_t *queue) {
+            return accel::submit_copies(ops, queue, {&copy, 1}, longest);
         },
         wakes);
 }
 
-Status DeviceStage::get(void *to, const void *from, uint64_t bytes) {
+Status DeviceStage::get(const DeviceUser &user, void *to, const void *from, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += slot_bytes) {
         const uint64_t n = std::min(slot_bytes, bytes - at);
         Slot *slot = nullptr;
         if (Status s = take_slot(slot); s != DTRAIN_OK) return s;
-        if (Status s = submit_read(*slot, static_cast<const uint8_t *>(from) + at, n, false);
+        if (Status s =
+                submit_read(user, *slot, static_cast<const uint8_t *>(from) + at, n, false);
             s != DTRAIN_OK)
             return s;
-        if (Status s = wait(slot->batch); s != DTRAIN_OK) return s;
+        if (Status s = wait(slot->last); s != DTRAIN_OK) return s;
         std::memcpy(static_cast<char *>(to) + at, slot->block->host(), n);
         domain_.to_host().count(n);
     }
@@ -138,7 +165,7 @@ Status DeviceStage::get(void *to, const void *from, uint64_t bytes) {
 
 Status DeviceStage::finish() {
     const Status s = flush();
-    return s == DTRAIN_OK ? wait(last_) : s;
+    return s == DTRAIN_OK ? await_last() : s;
 }
 
 // ---- without waiting ----
@@ -161,7 +188,7 @@ Status DeviceStage::Probe::send(DeviceStage &stage) {
     if (!out) {
         if (Status s = stage.submit(no_work, true); s != DTRAIN_OK) return s;
         out = true;
-        batch = stage.last_;
+        posted = stage.last_;
         deadline_ns = monotonic_clock().now_ns() + patience;
     }
     return stage.check(deadline_ns);
@@ -174,19 +201,19 @@ Status DeviceStage::look(uint64_t bytes, bool &ready, bool only_asks) {
             room += slot_bytes;
         ready = bytes <= room;
         if (ready) return DTRAIN_OK;
-        if (queue_.passed(for_room_.batch)) for_room_.out = false;
+        if (queue_.passed(for_room_.posted)) for_room_.out = false;
         return for_room_.send(*this);
     }
     const int64_t now_ns = monotonic_clock().now_ns();
     const bool fresh = now_ns - std::exchange(asked_ns_, now_ns) < stale;
-    const bool passed = probe_.out && queue_.passed(probe_.batch);
+    const bool passed = probe_.out && queue_.passed(probe_.posted);
     ready = passed && fresh;
     if (passed) probe_.out = fresh && only_asks;
     return ready ? Status{DTRAIN_OK} : probe_.send(*this);
 }
 
-DeviceRead::DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Receiver receiver)
-    : stage_(std::move(stage)), source_(std::move(source)), receiver_(std::move(receiver)),
+DeviceRead::DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Take take)
+    : stage_(std::move(stage)), source_(std::move(source)), take_(std::move(take)),
       deadline_ns_(monotonic_clock().now_ns() + patience) {}
 
 DeviceRead::~DeviceRead() { let_go(); }
@@ -198,12 +225,14 @@ void DeviceRead::let_go() {
 
 Delivery::State DeviceRead::look() {
     if (state_ != State::coming) return state_;
-    if (Status s = advance(); s != DTRAIN_OK) {
-        state_ = State::failed;
-        let_go();
-        receiver_.failed(s);
-    }
+    if (Status s = advance(); s != DTRAIN_OK) fail(s);
     return state_;
+}
+
+void DeviceRead::fail(Status status) {
+    state_ = State::failed;
+    let_go();
+    (void)source_.user.health->outcome(status);
 }
 
 Status DeviceRead::advance() {
@@ -211,19 +240,22 @@ Status DeviceRead::advance() {
     if (slot_ == nullptr && stage.is_free(stage.slots_[stage.next_])) {
         DeviceStage::Slot *slot = nullptr;
         if (Status s = stage.take_slot(slot); s != DTRAIN_OK) return s;
-        if (Status s = stage.submit_read(*slot, source_.from, source_.bytes, true); s != DTRAIN_OK)
+        if (Status s = stage.submit_read(source_.user, *slot, source_.from, source_.bytes, true);
+            s != DTRAIN_OK)
             return s;
         slot->read = this;
         slot_ = slot;
     }
-    if (slot_ == nullptr || !stage.queue_.passed(slot_->batch)) return stage.check(deadline_ns_);
+    if (slot_ == nullptr || !stage.is_free(*slot_)) return stage.check(deadline_ns_);
     arrive();
     return DTRAIN_OK;
 }
 
+// What was submitted before it is known now, and so is whether it could be submitted itself.
 void DeviceRead::arrive() {
+    if (source_.user.health->outcome(DTRAIN_OK) != Reason::none) return fail(DTRAIN_OK);
     stage_->domain_.to_host().count(source_.bytes);
-    receiver_.take(slot_->block->host());
+    take_(slot_->block->host());
     let_go();
     state_ = State::there;
 }

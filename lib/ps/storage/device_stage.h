@@ -4,11 +4,13 @@
 //
 // What is submitted runs in order, so nothing waits here except for results and for free pinned
 // memory, at most `patience`: an accelerator that takes longer counts as failed. Who holds a lock
-// that others need asks look() first whether there would be such a wait.
+// that others need asks look() first whether there would be such a wait. While a stream of the
+// process waits for an operation, a thread makes the calls (accel::CallThread).
 #pragma once
 #include "accel/device_memory.h"
 #include "ps/storage/chores.h"
 #include "ps/storage/delivery.h"
+#include "ps/storage/device_health.h"
 
 #include <array>
 #include <cstdint>
@@ -19,6 +21,12 @@
 namespace dtrain::ps {
 
 class DeviceRead;
+
+// A table that work is for: its memory stays until that is done, and a failure is its own.
+struct DeviceUser {
+    std::shared_ptr<accel::DeviceMemory> memory;
+    std::shared_ptr<DeviceHealth> health;
+};
 
 // All calls need the agent's lock, or that nobody else knows the stage.
 class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
@@ -38,14 +46,15 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
     uint8_t *scratch() const { return static_cast<uint8_t *>(scratch_->device()); }
 
     // Copies to the device, before what is submitted later. `from` is free when it returns.
-    Status put(void *to, const void *from, uint64_t bytes);
-    // Submits what put() has kept, and then what work(queue) submits.
+    Status put(const DeviceUser &user, void *to, const void *from, uint64_t bytes);
+    // Submits what put() has kept, and then what work(queue) submits. The work owns what it uses.
     using Work = std::function<Status(dtrain_dv_queue_t *queue)>;
-    Status submit(const Work &work) { return submit(work, false); }
-    Status flush() { return submit(no_work); }
+    Status submit(const DeviceUser &user, Work work);
+    Status flush() { return submit(no_work, false); }
     // Copies to the host what is there after all that was submitted, and waits for it.
-    Status get(void *to, const void *from, uint64_t bytes);
-    Status finish(); // waits for all
+    Status get(const DeviceUser &user, void *to, const void *from, uint64_t bytes);
+    Status finish();                            // flushes, and waits for all
+    Status await_last() { return wait(last_); } // for what was submitted last, and its status
     // Before memory of the device is freed: waits, at most so long, whatever has happened. Needs no
     // lock.
     void drain();
@@ -62,20 +71,24 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
 
   private:
     friend class DeviceRead;
+    using Posted = accel::OwnQueue::Posted;
     explicit DeviceStage(accel::Domain &domain, Chores *chores)
-        : domain_(domain), chores_(chores) {}
+        : domain_(domain), chores_(chores), calls_(domain.ops()) {}
     struct Slot {
         std::unique_ptr<accel::PinnedBlock> block;
-        uint32_t batch = 0;         // the last one that uses it
+        Posted last;                // that uses it
         bool kept = false;          // a copy from it was not submitted yet
         DeviceRead *read = nullptr; // which gets what the batch has put into it
     };
-    bool is_free(const Slot &slot) const { return !slot.kept && queue_.passed(slot.batch); }
+    bool is_free(const Slot &slot) const { return !slot.kept && queue_.passed(slot.last); }
     Status take_slot(Slot *&out); // once it is free
-    Status submit_read(Slot &slot, const uint8_t *from, uint64_t bytes, bool wakes);
+    Status submit_read(const DeviceUser &user, Slot &slot, const uint8_t *from, uint64_t bytes,
+                       bool wakes);
+    void use(const DeviceUser &user);
     // wakes: threads that sleep, when it is done.
-    Status submit(const Work &work, bool wakes);
-    Status wait(uint32_t batch);
+    Status submit(Work work, bool wakes);
+    Status wait(const Posted &posted);
+    Status wait_for(const Slot &slot); // until it is free
     Status check(int64_t deadline_ns); // what a wait that is not over does now and then
     static Status no_work(dtrain_dv_queue_t *) { return DTRAIN_OK; }
 
@@ -85,14 +98,16 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
     std::array<Slot, all_bytes / slot_bytes> slots_;
     size_t next_ = 0;
     std::vector<accel::Copy> copies_;           // of put()
+    std::vector<DeviceUser> users_;             // of what is submitted next
     std::unique_ptr<accel::PinnedBlock> words_; // of the queue
+    accel::CallThread calls_;
     accel::OwnQueue queue_;
-    uint32_t last_ = 0;      // batch
+    Posted last_;
     int64_t checked_ns_ = 0; // by check()
     // A batch without work that shows how far the device has got, and wakes threads then.
     struct Probe {
         bool out = false;
-        uint32_t batch = 0;
+        Posted posted;
         int64_t deadline_ns = 0;
         Status send(DeviceStage &stage); // unless it is out; fails as check()
     };
@@ -104,15 +119,12 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
 class DeviceRead final : public Delivery {
   public:
     struct Source {
-        std::shared_ptr<accel::DeviceMemory> memory;
+        DeviceUser user;
         const uint8_t *from;
         uint64_t bytes; // at most DeviceStage::slot_bytes
     };
-    struct Receiver {
-        std::function<void(const uint8_t *host)> take; // gets them, once
-        std::function<void(Status)> failed;            // error_text() says why they never come
-    };
-    DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Receiver receiver);
+    using Take = std::function<void(const uint8_t *host)>; // gets them, once
+    DeviceRead(std::shared_ptr<DeviceStage> stage, Source source, Take take);
     ~DeviceRead() override;
     State look() override;
 
@@ -120,11 +132,12 @@ class DeviceRead final : public Delivery {
     friend class DeviceStage;
     Status advance();
     void arrive();
-    void let_go(); // of the slot
+    void fail(Status status); // they never come
+    void let_go();            // of the slot
 
     const std::shared_ptr<DeviceStage> stage_;
     const Source source_;
-    Receiver receiver_;
+    const Take take_;
     const int64_t deadline_ns_;
     State state_ = State::coming;
     DeviceStage::Slot *slot_ = nullptr; // while it is on its way

@@ -57,6 +57,33 @@ struct DeviceShard::Rows {
     uint64_t rows, columns, stride;
 };
 
+struct DeviceShard::Launch {
+    dtrain_dv_work_t work = {};
+    dtrain_dv_update_t update = {};
+    void *to = nullptr;
+    const void *from[2] = {};
+
+    Launch() { work.struct_size = sizeof work; }
+    Status run(const dtrain_dv_ops_t &ops, dtrain_dv_queue_t *queue) const {
+        dtrain_dv_work_t its = work;
+        its.dsts = &to;
+        its.srcs = from;
+        its.m = 1;
+        its.update = its.kind == DTRAIN_DV_UPDATE ? &update : nullptr;
+        return ops.run(queue, &its);
+    }
+};
+
+Status DeviceShard::submit(Launches &&launches) {
+    return stage_->submit(user(),
+                          [launches = std::move(launches),
+                           &ops = stage_->domain().ops()](dtrain_dv_queue_t *queue) -> Status {
+                              for (const Launch &launch : launches)
+                                  if (Status s = launch.run(ops, queue); s != DTRAIN_OK) return s;
+                              return DTRAIN_OK;
+                          });
+}
+
 uint64_t DeviceShard::scratch_bytes() const {
     const uint64_t wide = narrow_ ? capacity_ * sizeof(float) : 0;
     const uint64_t columns = by_row_ ? params_.row_length : capacity_;
@@ -83,14 +110,24 @@ Status DeviceShard::prepare() {
                         domain.name().c_str(),
                         why.empty() ? "it lacks kernels for its dtype" : why.c_str());
         }
-    return stage_->submit([&](dtrain_dv_queue_t *queue) { return update_part(queue, {}, {}, 1); });
+    Launches launches;
+    update_part({}, {}, 1, launches);
+    const Status s = submit(std::move(launches));
+    return s == DTRAIN_OK ? stage_->await_last() : s;
 }
 
-Status DeviceShard::update(dtrain_dv_queue_t *queue, const Range &whole) {
-    Status s = narrow_ ? convert(queue, whole, true) : Status{DTRAIN_OK};
-    auto part = [&](const Range &range, uint64_t step) {
-        if (s == DTRAIN_OK) s = update_part(queue, whole, range, step);
-    };
+Status DeviceShard::update_gathered() {
+    const Range whole = std::exchange(gathered_, {});
+    if (whole.count == 0) return DTRAIN_OK;
+    before_change(whole);
+    Launches launches;
+    update(whole, launches);
+    return submit(std::move(launches));
+}
+
+void DeviceShard::update(const Range &whole, Launches &out) {
+    if (narrow_) convert(whole, true, out);
+    auto part = [&](const Range &range, uint64_t step) { update_part(whole, range, step, out); };
     if (counted_ > 1)
         steps_.advance({whole.first / counted_, whole.count / counted_},
                        [&](const Range &rows, uint64_t step) {
@@ -100,35 +137,31 @@ Status DeviceShard::update(dtrain_dv_queue_t *queue, const Range &whole) {
         steps_.advance(whole, part);
     else
         part(whole, number_);
-    return s == DTRAIN_OK && narrow_ ? convert(queue, whole, false) : s;
+    if (narrow_) convert(whole, false, out);
 }
 
 // Between the stored values and the wide ones, as Shard::open() and close().
-Status DeviceShard::convert(dtrain_dv_queue_t *queue, const Range &whole, bool opens) {
+void DeviceShard::convert(const Range &whole, bool opens, Launches &out) {
     void *const stored = values(whole.first), *const wide = wide_values();
     const bool random = !opens && accumulates(params_);
-    dtrain_dv_work_t work = {};
-    work.struct_size = sizeof work;
+    Launch &made = out.emplace_back();
+    made.to = opens ? wide : stored;
+    made.from[0] = opens ? stored : wide;
+    dtrain_dv_work_t &work = made.work;
     work.kind = random ? DTRAIN_DV_ROUND : DTRAIN_DV_CONVERT;
     work.dtype = opens ? storage_dtype_of(params_) : uint32_t{DTRAIN_F32};
     work.op = opens ? uint32_t{DTRAIN_F32} : storage_dtype_of(params_);
     work.count = whole.count;
-    void *const to = opens ? wide : stored;
-    const void *const from = opens ? stored : wide;
-    work.dsts = &to;
-    work.srcs = &from;
-    work.m = work.n = 1;
+    work.n = 1;
     work.seed = uint32_t(mix(mix(params_.seed) ^ updates_) >> 32);
     work.first = uint32_t(whole.first);
-    return stage_->domain().ops().run(queue, &work);
 }
 
 uint8_t *DeviceShard::wide_values() const {
     return stage_->scratch() + for_device(capacity_ * size_);
 }
 
-Status DeviceShard::update_part(dtrain_dv_queue_t *queue, const Range &whole, const Range &part,
-                                uint64_t step) {
+void DeviceShard::update_part(const Range &whole, const Range &part, uint64_t step, Launches &out) {
     const uint64_t at = (part.first - whole.first) * size_;
     Rows rows = {narrow_ ? wide_values() + at : values(part.first),
                  stage_->scratch() + at,
@@ -143,12 +176,11 @@ Status DeviceShard::update_part(dtrain_dv_queue_t *queue, const Range &whole, co
             rows.rows = part.count / params_.row_length;
             rows.columns = rows.stride = params_.row_length;
         }
-        return run(queue, rule_.plan(step), rows);
+        return add_rule(rule_.plan(step), rows, out);
     }
     const uint64_t row = part.first / params_.row_length;
     rows.rows = part.count / params_.row_length;
     rows.stride = params_.row_length;
-    Status s = DTRAIN_OK;
     size_t next = 0; // of state_
     segments_->for_each(
         [&](const UpdateRule &rule, uint64_t first, uint64_t count, uint32_t slots) {
@@ -158,39 +190,34 @@ Status DeviceShard::update_part(dtrain_dv_queue_t *queue, const Range &whole, co
             its.columns = count;
             for (uint32_t i = 0; i < slots; i++, next++)
                 its.slots[i] = slot(next) + row * state_[next].numbers * state_[next].size;
-            if (s == DTRAIN_OK) s = run(queue, rule.plan(step), its);
+            add_rule(rule.plan(step), its, out);
         });
-    return s;
 }
 
-Status DeviceShard::run(dtrain_dv_queue_t *queue, const UpdatePlan &plan, const Rows &rows) {
-    const dtrain_dv_ops_t &ops = stage_->domain().ops();
+void DeviceShard::add_rule(const UpdatePlan &plan, const Rows &rows, Launches &out) const {
     const RuleInfo &info = rule_info(plan.rule);
-    dtrain_dv_update_t update = numbers_of(plan);
-    void *const to = rows.values;
-    const void *const both[] = {rows.values, rows.gradients};
-    dtrain_dv_work_t work = {};
-    work.struct_size = sizeof work;
-    work.dtype = plan.dtype;
-    work.count = rows.rows * rows.columns;
-    work.dsts = &to;
-    work.m = 1;
+    Launch made;
+    made.to = rows.values;
+    made.work.dtype = plan.dtype;
+    made.work.count = rows.rows * rows.columns;
     if (info.update == nullptr && segments_ == nullptr) {
-        work.kind = DTRAIN_DV_REDUCE;
-        work.op = info.combine;
-        work.srcs = both;
-        work.n = 2;
-        return ops.run(queue, &work);
+        made.from[0] = rows.values;
+        made.from[1] = rows.gradients;
+        made.work.kind = DTRAIN_DV_REDUCE;
+        made.work.op = info.combine;
+        made.work.n = 2;
+        out.push_back(made);
+        return;
     }
-    work.kind = DTRAIN_DV_UPDATE;
-    work.op = plan.rule;
-    work.srcs = both + 1;
-    work.n = 1;
-    work.update = &update;
-    update.columns = rows.columns;
-    update.stride = rows.stride;
-    std::copy_n(rows.slots, max_slots, update.slots);
-    update.norms = wide_values() + (narrow_ ? for_device(capacity_ * sizeof(float)) : 0);
+    made.from[0] = rows.gradients;
+    made.work.kind = DTRAIN_DV_UPDATE;
+    made.work.op = plan.rule;
+    made.work.n = 1;
+    made.update = numbers_of(plan);
+    made.update.columns = rows.columns;
+    made.update.stride = rows.stride;
+    std::copy_n(rows.slots, max_slots, made.update.slots);
+    made.update.norms = wide_values() + (narrow_ ? for_device(capacity_ * sizeof(float)) : 0);
     const bool clips = plan.clip_norm > 0;
     const std::pair<uint32_t, bool> passes[] = {{DTRAIN_DV_PASS_CLIP, clips},
                                                 {DTRAIN_DV_PASS_SCALE, clips},
@@ -199,10 +226,9 @@ Status DeviceShard::run(dtrain_dv_queue_t *queue, const UpdatePlan &plan, const 
                                                 {DTRAIN_DV_PASS_APPLY, true}};
     for (const auto &[pass, needed] : passes) {
         if (!needed) continue;
-        update.pass = pass;
-        if (Status s = ops.run(queue, &work); s != DTRAIN_OK) return s;
+        made.update.pass = pass;
+        out.push_back(made);
     }
-    return DTRAIN_OK;
 }
 
 } // namespace dtrain::ps
