@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/placed_case.h"
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <span>
 
@@ -263,6 +265,58 @@ void killed_rank(void **) {
     }
 }
 
+// Rank 1 has made the call, and looks again only when the leader has declined it, done its part on
+// copies, and gone on to a call that it need not wait for: what it sees of that is not taken for
+// the end of its own.
+void a_leader_that_declined_goes_on(void **) {
+    gpu::needs_fake();
+    std::atomic<bool> announced{false}, gone_on{false};
+    const auto options_of = [](int rank) -> ranks::Options {
+        if (rank == 0) return with_gpus;
+        return {{"accelerators", "cuda"}, {"progress", "manual"}};
+    };
+    ranks::run_each(
+        2, 0, options_of,
+        ranks::Body([&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+            const auto value = uint8_t(rank == 0 ? 7 : 1);
+            const Shared data(context, std::vector<uint8_t>(large, value));
+            dtrain_mem_t *host = nullptr;
+            OK(dtrain_mem_alloc(context, large, &host));
+            auto *const next = static_cast<uint8_t *>(dtrain_mem_address(host));
+            std::memset(next, value, large);
+            const auto start = [&](void *buffer) {
+                dtrain_request_t *request = nullptr;
+                OK(dtrain_broadcast(comm, buffer, large, DTRAIN_U8, 0, nullptr, &request));
+                return request;
+            };
+            const auto end = [](dtrain_request_t *request) {
+                OK(dtrain_request_wait(request, -1));
+                dtrain_request_free(request);
+            };
+            dtrain_request_t *first = nullptr, *second = nullptr;
+            if (rank == 0) {
+                while (!announced) processes::nap();
+                gpu::call_void<const char *>("fakecuda_fail", "cuMemcpyAsync:1");
+                end(start(data.address()));
+                second = start(next);
+                usleep(100'000);
+                gone_on = true;
+            } else {
+                first = start(data.address());
+                for (int i = 0; i < 100; i++) (void)dtrain_context_progress(context);
+                announced = true;
+                while (!gone_on) processes::nap();
+                end(first);
+                second = start(next);
+            }
+            end(second);
+            REQUIRE(data.values<uint8_t>() == std::vector<uint8_t>(large, 7));
+            REQUIRE(std::count(next, next + large, 7) == int64_t(large));
+            REQUIRE(gpu::counted(context, "moved_bytes") == 0);
+            OK(dtrain_mem_deregister(host));
+        }));
+}
+
 } // namespace
 
 int main() {
@@ -279,6 +333,7 @@ int main() {
         cmocka_unit_test(every_type),
         cmocka_unit_test(bits_stay),
         cmocka_unit_test(one_rank_has_other_memory),
+        cmocka_unit_test(a_leader_that_declined_goes_on),
         cmocka_unit_test(it_is_explained),
     };
     return cmocka_run_group_tests_name("kinds on one GPU", tests, nullptr, nullptr);
