@@ -65,11 +65,16 @@ static Status choose_scaling(const dtrain_comm *comm, const collectives::Call &c
     const collectives::Scaling &scaling = *options.scaling;
     // The leader scales an input into the rank's receive buffer.
     if (call.kind != collectives::Kind::allreduce && scaling.before != 1) how.direct = {};
-    if (!how.all_staged || (how.direct.domain == nullptr && !how.stream.given)) {
+    const bool by_landing = how.stream.given ? !how.reads_host || scaling.before == 1
+                                             : how.all_staged && how.direct.domain != nullptr;
+    if (!by_landing) {
         how.direct = {};
         return DTRAIN_OK;
     }
-    how.scale = {.dtype = call.dtype, .before = scaling.before, .after = scaling.after};
+    how.scale = {.dtype = call.dtype,
+                 .before = scaling.before,
+                 .after = scaling.after,
+                 .on_host = how.host_result};
     return check_scaling(*comm->communicator, call, scaling);
 }
 
@@ -127,7 +132,9 @@ Status run_unusual_call(dtrain_comm *comm, const collectives::Call &given,
         const How how{.when = Begin::gated,
                       .stream = stream_of(params),
                       .direct = staging.direct(),
-                      .all_staged = staging.all_staged()};
+                      .all_staged = staging.all_staged(),
+                      .reads_host = staging.reads_host(),
+                      .host_result = staging.host_result()};
         if (wants_persistent(params))
             return make_persistent_call(comm, call, graph, staging.staged(), how, params,
                                         request_p);

@@ -142,6 +142,8 @@ Status Staging::call(const collectives::Communicator &comm, collectives::Call &c
     find_direct(comm, spec, call, send, recv);
     all_staged_ = call.kind != Kind::barrier && (in == 0 || send.domain != nullptr) &&
                   (out == 0 || recv.domain != nullptr);
+    reads_host_ = in > 0 && send.domain == nullptr;
+    if (recv.domain == nullptr) host_result_ = {static_cast<uint8_t *>(call.recv), out};
     if (spec.in_place && send.domain != nullptr) return one_memory(spec, send, recv, call);
     uint8_t *host = nullptr;
     if (send.domain != nullptr) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace dtrain::api {
@@ -43,6 +44,8 @@ class Staging {
     // No buffer of the collective is the host's, though there may be none: no order of a stream
     // matters to this rank then. Not of a barrier, which has no data anywhere.
     bool all_staged() const { return all_staged_; }
+    bool reads_host() const { return reads_host_; }                 // the send buffer is the host's
+    std::span<uint8_t> host_result() const { return host_result_; } // {}: it is staged
 
   private:
     bool may_stage() const { return context_->domains.any(); }
@@ -60,7 +63,8 @@ class Staging {
     dtrain_context *const context_;
     Staged staged_;
     accel::DirectBuffers direct_;
-    bool all_staged_ = false;
+    bool all_staged_ = false, reads_host_ = false;
+    std::span<uint8_t> host_result_;
 };
 
 // When an operation is posted: once its input is copied (the call waits for that), or at once, with
@@ -79,8 +83,9 @@ struct How {
     engine::Landing::Results results = engine::Landing::Results::all;
     Stream stream = {};               // given only with `gated`
     accel::DirectBuffers direct = {}; // of a domain: the operation may work on them themselves
-    bool all_staged = false;
-    engine::Landing::Scale scale = {}; // of the landing's
+    bool all_staged = false, reads_host = false;
+    std::span<uint8_t> host_result = {}; // of a collective
+    engine::Landing::Scale scale = {};   // of the landing's
 };
 
 // How long an operation with this timeout may take; negative: no limit.

@@ -63,10 +63,9 @@ Status Landing::look() {
 
 Status Landing::wait(int64_t until_ns) {
     if (buffers_->on_stream())
-        return dtrain::fail(
-            DTRAIN_ERR_UNSUPPORTED,
-            "stream: scaled reductions with a buffer of the host need their input at once; "
-            "synchronize the stream and leave stream_type 0");
+        return dtrain::fail(DTRAIN_ERR_UNSUPPORTED, "stream: a prescale needs a send buffer of the "
+                                                    "host at once; synchronize the stream and "
+                                                    "leave stream_type 0");
     if (Status s = buffers_->await_fetched(until_ns); s != DTRAIN_OK) return s;
     while (!scale_some_input()) continue;
     return DTRAIN_OK;
@@ -98,6 +97,7 @@ bool Landing::begin(Outcome &outcome) {
     const bool copies = choice_ == Choice::copies;
     if (s == DTRAIN_OK && (buffers_->on_stream() || (copies && buffers_->has_outputs()))) {
         unscaled_ = copies && scale_.after != 1 ? buffers_->outputs() : Parts{};
+        if (scale_.after != 1 && !scale_.on_host.empty()) unscaled_.push_back(scale_.on_host);
         if (copies && unscaled_.empty())
             s = buffers_->begin_store(results_ == Results::received ? outcome.bytes : UINT64_MAX);
         if (s == DTRAIN_OK) {

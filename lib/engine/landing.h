@@ -29,11 +29,12 @@ class Landing final : public Operation, public Gate {
     Landing(Request *completed, Agent &agent, std::shared_ptr<accel::StagedBuffers> buffers,
             const accel::DirectBuffers &direct, bool on_stream, int64_t input_until_ns,
             int64_t result_limit_ns);
-    // Factors by which the input and the result are multiplied: the copies by the landing, buffers
-    // that the operation works on itself by that.
+    // Factors by which the input and the result are multiplied: the copies by the landing, as is a
+    // result in a buffer of the host; buffers that the operation works on itself by that.
     struct Scale {
         uint32_t dtype = 0;
         double before = 1, after = 1;
+        std::span<uint8_t> on_host; // the result
     };
     void scale_by(const Scale &scale) { scale_ = scale; }
     const Scale &scale() const { return scale_; }

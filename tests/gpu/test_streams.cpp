@@ -52,6 +52,12 @@ void collectives_in_order(void **) {
         for (const ranks::Options &options : {over_shm, over_tcp}) in_order(options, bytes);
 }
 
+// Which of the buffers lie in host memory.
+struct Hosts {
+    bool sends, receives;
+};
+constexpr Hosts some_hosts[] = {{false, false}, {false, true}, {true, false}};
+
 // Averages whose sums travel in another format, and scaled ones, against the host's.
 void averages_in_order(void **) {
     for (const ranks::Options &options : {over_shm, over_tcp})
@@ -80,19 +86,26 @@ void averages_in_order(void **) {
                         average(input.data(), wanted.data());
                         OK(dtrain_request_wait(request, -1));
                         dtrain_request_free(request);
+                        params = on(stream);
                         const gpu::Buffer late = gpu::copy_of(input), from(bytes * 3),
                                           result(bytes * 3);
-                        gpu::Buffer to = gpu::copy_of(std::vector<uint8_t>(bytes * 3, 1));
-                        gpu::finish_copies();
-                        stream.fill(from, 88);
-                        stream.copy(from, late);
-                        params = on(stream);
-                        average(from.address(), to.address());
-                        stream.copy(result, to);
-                        stream.synchronize();
-                        REQUIRE(result.values<uint8_t>() == wanted);
-                        OK(dtrain_request_wait(request, -1));
-                        dtrain_request_free(request);
+                        const std::vector<uint8_t> ones(bytes * 3, 1);
+                        gpu::Buffer to(bytes * 3);
+                        for (const Hosts &hosts : some_hosts) {
+                            if (hosts.sends && dtype == DTRAIN_F32) continue; // a prescale
+                            std::vector<uint8_t> got = ones;
+                            to.write(ones.data());
+                            gpu::finish_copies();
+                            stream.fill(from, 88);
+                            stream.copy(from, late);
+                            average(hosts.sends ? input.data() : from.address(),
+                                    hosts.receives ? got.data() : to.address());
+                            stream.copy(result, to);
+                            stream.synchronize();
+                            OK(dtrain_request_wait(request, -1));
+                            dtrain_request_free(request);
+                            REQUIRE((hosts.receives ? got : result.values<uint8_t>()) == wanted);
+                        }
                     }
         });
 }
@@ -256,9 +269,9 @@ void what_is_refused(void **) {
         expect_text("does not belong to the primary context of cuda0");
         params.stream = stream.get();
         params.prescale = 2;
-        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_allreduce(comm, buffer.address(), host.data(), 25,
+        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_allreduce(comm, host.data(), buffer.address(), 25,
                                                        DTRAIN_F32, DTRAIN_SUM, &params, &request));
-        expect_text("scaled reductions");
+        expect_text("a prescale needs a send buffer of the host at once");
         FAILS(DTRAIN_ERR_UNSUPPORTED, sum(buffer.address(), buffer.address(), &request));
         expect_text("only for floating-point dtypes");
         params.prescale = 0;
