@@ -10,7 +10,8 @@ namespace fakecuda {
 namespace {
 
 std::atomic<bool> stalled{false};
-std::atomic<int64_t> in_flight{0}; // pieces of work, of all streams
+std::atomic<int64_t> until_stall{0}; // pieces of work; then `stalled`; 0: it is not so
+std::atomic<int64_t> in_flight{0};   // pieces of work, of all streams
 
 unsigned number_of(const char *variable) {
     const char *text = std::getenv(variable);
@@ -68,6 +69,7 @@ void Worker::loop() {
         std::function<bool()> work = std::move(work_.front());
         work_.pop_front();
         lock.unlock();
+        if (until_stall > 0 && until_stall-- == 1) stalled = true;
         while (stalled) usleep(1000);
         if (delay_us_ > 0) usleep(random_() % delay_us_);
         for (unsigned tries = 0; !work(); tries++)
@@ -117,7 +119,12 @@ void drain(Stream stream) {
 using namespace fakecuda;
 
 // While stalled, no stream begins with any work.
-FAKE_API void fakecuda_stall(int on) { stalled = on != 0; }
+FAKE_API void fakecuda_stall(int on) {
+    until_stall = 0;
+    stalled = on != 0;
+}
+// Until then streams begin with so many more pieces of work.
+FAKE_API void fakecuda_stall_after(int pieces) { until_stall = pieces + 1; }
 // Whether no stream has work.
 FAKE_API int fakecuda_idle() { return in_flight == 0; }
 

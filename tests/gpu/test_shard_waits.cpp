@@ -141,6 +141,35 @@ void clocks(void **) {
     });
 }
 
+// The GPU stops when a part of a clock's update is there.
+void a_stop_amid_a_clock(void **) {
+    gpu::needs_fake();
+    for (const int pieces : {4, 8, 20})
+        with_servers([pieces](dtrain_comm_t *comm, dtrain_table_t *other) {
+            dtrain_table_params_t params =
+                table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, 2'000'000);
+            params.consistency = DTRAIN_BSP;
+            const Twins twins(comm, params);
+            const std::vector<float> g(params.length, 1);
+            std::vector<float> got(1000);
+            for (int clock = 0; clock < 2; clock++) {
+                twins.push(0, params.length, g.data());
+                dtrain_request_t *request = nullptr;
+                gpu::call_void<int>("fakecuda_stall_after", pieces);
+                OK(dtrain_table_clock(twins.on_device(), nullptr, nullptr));
+                OK(dtrain_table_pull(twins.on_device(), 0, 1000, got.data(), nullptr, &request));
+                is_prompt(other);
+                is_prompt(other);
+                FAILS(DTRAIN_IN_PROGRESS, dtrain_request_test(request));
+                gpu::call_void<int>("fakecuda_stall", 0);
+                end(request);
+                OK(dtrain_table_clock(twins.on_host(), nullptr, nullptr));
+                twins.same_values();
+            }
+            twins.same_state();
+        });
+}
+
 // The first table of a server opens the GPU.
 void openings(void **) {
     gpu::needs_fake();
@@ -214,13 +243,36 @@ void save_and_restore(dtrain_comm_t *comm, dtrain_table_t *other) {
     for (uint64_t i = changed; i < length; i++) REQUIRE(restored[i] == once[i]);
 }
 
+// The GPU stops when a part of what is saved has been read.
+void stop_amid_a_save(dtrain_comm_t *comm, dtrain_table_t *other) {
+    dtrain_table_params_t params = table_params(DTRAIN_RULE_MOMENTUM, DTRAIN_F32, 2'000'000);
+    const Twins twins(comm, params);
+    dtrain_table_t *table = twins.on_device();
+    const std::vector<float> g(params.length, 1);
+    twins.push(0, params.length, g.data());
+    for (const int pieces : {4, 6, 9}) {
+        gpu::call_void<int>("fakecuda_stall_after", pieces);
+        std::thread saver(
+            [&] { OK(dtrain_checkpoint_save(&table, 1, uint64_t(pieces), nullptr, nullptr)); });
+        usleep(300'000);
+        is_prompt(other);
+        is_prompt(other);
+        gpu::call_void<int>("fakecuda_stall", 0);
+        saver.join();
+        OK(dtrain_table_push(table, 0, 1000, g.data(), nullptr, nullptr));
+        OK(dtrain_checkpoint_restore(&table, 1, uint64_t(pieces), nullptr, nullptr));
+        twins.same_values();
+    }
+}
+
 void checkpoints_too(void **) {
     gpu::needs_fake();
     for (const int servers : {1, 0}) {
         const checkpoints::Folder folder;
         ranks::Options options = folder.options();
         options.push_back(with_device[0]);
-        with_servers(servers, options, save_and_restore);
+        for (const auto &body : {save_and_restore, stop_amid_a_save})
+            with_servers(servers, options, body);
     }
 }
 
@@ -229,8 +281,13 @@ void checkpoints_too(void **) {
 int main() {
     setenv("DTRAIN_OP_TIMEOUT", "60s", 0);
     const CMUnitTest tests[] = {
-        cmocka_unit_test(openings), cmocka_unit_test(pulls), cmocka_unit_test(pushes),
-        cmocka_unit_test(clocks),   cmocka_unit_test(ends),  cmocka_unit_test(checkpoints_too),
+        cmocka_unit_test(openings),
+        cmocka_unit_test(pulls),
+        cmocka_unit_test(pushes),
+        cmocka_unit_test(clocks),
+        cmocka_unit_test(a_stop_amid_a_clock),
+        cmocka_unit_test(ends),
+        cmocka_unit_test(checkpoints_too),
     };
     return cmocka_run_group_tests_name("tables in a GPU's memory that does not get on", tests,
                                        nullptr, nullptr);

@@ -82,6 +82,7 @@ void Server::look_at_tables(Responses &out) {
         ++at;
         if (made) end_opening(table, out);
     }
+    if (stage_ != nullptr) stage_->go_on();
     for (auto &[id, table] : tables_)
         if (table != nullptr) table->look_at_device(out);
 }

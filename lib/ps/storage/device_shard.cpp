@@ -42,6 +42,7 @@ Status DeviceShard::create(const DevicePlace &place, const std::string &name,
                            const TableParams &params, const Part &part, uint32_t workers,
                            std::unique_ptr<DeviceShard> &out) {
     std::unique_ptr<DeviceShard> made(new DeviceShard(place, name, params, part, workers));
+    const DeviceStage::Patient waits(*place.stage);
     Status s = made->allocate();
     if (s == DTRAIN_OK) s = made->prepare();
     if (s == DTRAIN_OK) s = place.stage->finish();
@@ -85,9 +86,8 @@ Status DeviceShard::fill(size_t array, uint32_t dtype, uint64_t count, double va
     if (most > 0) ps::fill(dtype, same.data(), most, value);
     for (uint64_t at = 0; at < count; at += most) {
         const uint64_t n = std::min(most, count - at);
-        const Status s = array == 0
-                             ? write({at, n}, same.data())
-                             : put(arrays_[array] + at * size, same.data(), n * size);
+        const Status s = array == 0 ? write({at, n}, same.data())
+                                    : put(arrays_[array] + at * size, same.data(), n * size);
         if (s != DTRAIN_OK) return s;
     }
     return DTRAIN_OK;
@@ -123,8 +123,7 @@ Status DeviceShard::gather(const Range &local, const void *g) {
         if (Status s = update_gathered(); s != DTRAIN_OK) return s;
         gathered_ = {local.first, 0};
     }
-    const Status s =
-        put(stage_->scratch() + gathered_.count * size_, g, local.count * size_);
+    const Status s = put(stage_->scratch() + gathered_.count * size_, g, local.count * size_);
     gathered_.count += local.count;
     return s;
 }
@@ -231,8 +230,8 @@ void DeviceShard::deliver(std::shared_ptr<Buffer> answer, const uint8_t *from, u
                           std::function<void(const uint8_t *host)> take, const Into &out) {
     out.numbers = answer->at(0);
     out.hold = std::move(answer);
-    *out.delivery = std::make_shared<DeviceRead>(
-        stage_, DeviceRead::Source{user(), from, bytes}, std::move(take));
+    *out.delivery = std::make_shared<DeviceRead>(stage_, DeviceRead::Source{user(), from, bytes},
+                                                 std::move(take));
     (*out.delivery)->look(); // submits it
 }
 
@@ -303,9 +302,12 @@ std::unique_ptr<Image> DeviceShard::begin_image() {
     std::vector<ArrayCopy::Array> arrays = {{nullptr, image->values.memory, count * stored_size_}};
     for (size_t i = 0; i < state_.size(); ++i)
         arrays.push_back({nullptr, image->slots[i], state_[i].bytes_of(count)});
-    auto read = [this](size_t array, uint64_t at, uint64_t bytes, void *to) {
-        if (failed()) return set_error_text(health_->broken().c_str()), false;
-        return outcome(stage_->get(user(), to, arrays_[array] + at, bytes)) == Reason::none;
+    using Result = ArrayCopy::Remote::Result;
+    auto read = [this](size_t array, uint64_t at, uint64_t bytes, void *to, bool now) {
+        if (failed()) return set_error_text(health_->broken().c_str()), Result::failed;
+        const Status s = stage_->get(user(), to, arrays_[array] + at, bytes, now);
+        if (s == DTRAIN_ERR_TIMEOUT && !now) return Result::later;
+        return outcome(s) == Reason::none ? Result::done : Result::failed;
     };
     const std::shared_ptr<ArrayCopy> copy =
         ArrayCopy::begin(std::move(arrays), {read, [this] { return is_busy(Need::whole, false); }});
@@ -336,6 +338,7 @@ void DeviceShard::adopt(Image &&from) {
     copies_.for_each([](ArrayCopy &copy) { copy.advance(GradualCopy::rest); }); // while it is there
     const uint64_t count = part_.count();
     health_->renew();
+    const DeviceStage::Patient waits(*stage_);
     bool ready = true;
     Status s = stage_->look(DeviceStage::any_work, ready); // who has failed is not waited for
     if (s == DTRAIN_OK) s = put(arrays_[0], image.values.at(0), count * stored_size_);

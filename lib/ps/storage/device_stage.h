@@ -2,18 +2,22 @@
 // the device that updates of all its tables use in turn.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is submitted runs in order, so nothing waits here except for results and for free pinned
-// memory, at most `patience`: an accelerator that takes longer counts as failed. Who holds a lock
-// that others need asks look() first whether there would be such a wait. While a stream of the
-// process waits for an operation, a thread makes the calls (accel::CallThread).
+// What is submitted runs in order, so nothing waits here except for results, at most `patience`: an
+// accelerator that takes longer counts as failed. Who holds a lock that others need asks look()
+// first whether there would be such a wait. Data on their way wait for pinned memory only as long
+// as an accelerator takes that gets on; then they, and what follows, go into a list, and on by
+// go_on(). While a stream of the process waits for an operation, a thread makes the calls
+// (accel::CallThread).
 #pragma once
 #include "accel/device_memory.h"
+#include "base/clock.h"
 #include "ps/storage/chores.h"
 #include "ps/storage/delivery.h"
 #include "ps/storage/device_health.h"
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -47,14 +51,31 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
 
     // Copies to the device, before what is submitted later. `from` is free when it returns.
     Status put(const DeviceUser &user, void *to, const void *from, uint64_t bytes);
+    // While it lives, put() waits for pinned memory as for results.
+    class Patient {
+      public:
+        explicit Patient(DeviceStage &stage) : stage_(stage) { stage.room_ns_ = patience; }
+        ~Patient() { stage_.room_ns_ = brief; }
+        Patient(const Patient &) = delete;
+
+      private:
+        DeviceStage &stage_;
+    };
     // Submits what put() has kept, and then what work(queue) submits. The work owns what it uses.
     using Work = std::function<Status(dtrain_dv_queue_t *queue)>;
     Status submit(const DeviceUser &user, Work work);
-    Status flush() { return submit(no_work, false); }
-    // Copies to the host what is there after all that was submitted, and waits for it.
-    Status get(const DeviceUser &user, void *to, const void *from, uint64_t bytes);
-    Status finish();                            // flushes, and waits for all
-    Status await_last() { return wait(last_); } // for what was submitted last, and its status
+    Status flush();
+    // Copies to the host what is there after all that was submitted, and waits for it. TIMEOUT, if
+    // it need not be now: the accelerator does not get on.
+    Status get(const DeviceUser &user, void *to, const void *from, uint64_t bytes, bool now);
+    Status finish();     // flushes, and waits for all
+    Status await_last(); // for what was submitted last, and its status
+    // Submits what waits for pinned memory, as far as there is some. Threads that sleep are woken
+    // when there may be more. Costs little if nothing waits.
+    void go_on() {
+        if (!waiting_.empty()) [[unlikely]]
+            submit_waiting();
+    }
     // Before memory of the device is freed: waits, at most so long, whatever has happened. Needs no
     // lock.
     void drain();
@@ -70,6 +91,9 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
     Status look(uint64_t bytes, bool &ready, bool only_asks = false);
 
   private:
+    static constexpr int64_t patience = 10 * second;
+    static constexpr int64_t brief = 50 * ms; // so long may others wait for a lock
+
     friend class DeviceRead;
     using Posted = accel::OwnQueue::Posted;
     explicit DeviceStage(accel::Domain &domain, Chores *chores)
@@ -81,15 +105,18 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
         DeviceRead *read = nullptr; // which gets what the batch has put into it
     };
     bool is_free(const Slot &slot) const { return !slot.kept && queue_.passed(slot.last); }
-    Status take_slot(Slot *&out); // once it is free
+    Status take_slot(Slot *&out, int64_t patience_ns); // once it is free
     Status submit_read(const DeviceUser &user, Slot &slot, const uint8_t *from, uint64_t bytes,
                        bool wakes);
-    void use(const DeviceUser &user);
+    void use(const DeviceUser &user, const std::shared_ptr<accel::DeviceMemory> &scratch);
     // wakes: threads that sleep, when it is done.
-    Status submit(Work work, bool wakes);
-    Status wait(const Posted &posted);
-    Status wait_for(const Slot &slot); // until it is free
-    Status check(int64_t deadline_ns); // what a wait that is not over does now and then
+    Status submit_now(Work work, bool wakes);
+    Status wait(const Posted &posted, int64_t patience_ns);
+    Status wait_for(const Slot &slot, int64_t patience_ns); // until it is free
+    void copy_by(Slot &slot, void *to, const void *from, uint64_t bytes);
+    void submit_waiting();
+    Status finish_waiting(int64_t patience_ns); // waits until all is submitted
+    Status check(int64_t deadline_ns);          // what a wait that is not over does now and then
     static Status no_work(dtrain_dv_queue_t *) { return DTRAIN_OK; }
 
     accel::Domain &domain_;
@@ -97,8 +124,17 @@ class DeviceStage : public std::enable_shared_from_this<DeviceStage> {
     std::shared_ptr<accel::DeviceMemory> scratch_;
     std::array<Slot, all_bytes / slot_bytes> slots_;
     size_t next_ = 0;
-    std::vector<accel::Copy> copies_;           // of put()
-    std::vector<DeviceUser> users_;             // of what is submitted next
+    std::vector<accel::Copy> copies_; // of put()
+    std::vector<DeviceUser> users_;   // of what is submitted next
+    struct Waiting {                  // data, or work
+        DeviceUser user;
+        std::shared_ptr<accel::DeviceMemory> scratch; // which it may use
+        void *to;
+        std::vector<char> bytes;
+        Work work;
+    };
+    std::deque<Waiting> waiting_;               // for pinned memory, in order
+    int64_t room_ns_ = brief;                   // how long put() waits for it
     std::unique_ptr<accel::PinnedBlock> words_; // of the queue
     accel::CallThread calls_;
     accel::OwnQueue queue_;

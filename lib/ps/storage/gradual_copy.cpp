@@ -64,7 +64,7 @@ std::shared_ptr<ArrayCopy> ArrayCopy::begin(std::vector<Array> arrays, Remote re
     return copy;
 }
 
-uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end) {
+uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end, bool now) {
     const Array &array = arrays_[index];
     Marks &marks = marks_[index];
     uint64_t copied = 0;
@@ -72,10 +72,10 @@ uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end) {
         const uint64_t stop = marks.find(at, end, true);
         const uint64_t bytes = std::min(stop * page, array.bytes) - at * page;
         if (remote_.read != nullptr) {
-            if (!remote_.read(index, at * page, bytes, array.to->at(at * page))) {
-                cancel(error_text());
-                return copied;
-            }
+            const Remote::Result read =
+                remote_.read(index, at * page, bytes, array.to->at(at * page), now);
+            if (read == Remote::Result::failed) cancel(error_text());
+            if (read != Remote::Result::done) return copied;
         } else if (array.from != nullptr)
             std::memcpy(array.to->at(at * page), array.from->at(at * page), bytes);
         else
@@ -88,7 +88,7 @@ uint64_t ArrayCopy::copy(size_t index, uint64_t first, uint64_t end) {
 
 void ArrayCopy::before_change(size_t array, uint64_t first, uint64_t bytes) {
     if (!going() || settled_ || bytes == 0) return;
-    copy(array, first / page, (first + bytes - 1) / page + 1);
+    copy(array, first / page, (first + bytes - 1) / page + 1, true);
 }
 
 bool ArrayCopy::copy_more(uint64_t bytes) {
@@ -99,8 +99,8 @@ bool ArrayCopy::copy_more(uint64_t bytes) {
             if (left == 0) return true;
             page_ = marks_[array_].find(page_, pages, false);
             const uint64_t end = std::min(page_ + left, pages);
-            left -= copy(array_, page_, end);
-            if (!going()) return true;
+            left -= copy(array_, page_, end, bytes == rest);
+            if (!going() || marks_[array_].find(page_, end, false) < end) return true;
             page_ = end;
         }
     }

@@ -74,8 +74,10 @@ class ArrayCopy final : public GradualCopy {
     };
     // Of arrays that are not in memory of the host, instead of their `from`.
     struct Remote {
-        // Copies bytes of an array; false: error_text() says why not.
-        std::function<bool(size_t array, uint64_t at, uint64_t bytes, void *to)> read;
+        enum class Result : uint8_t { done, later, failed };
+        // Copies bytes of an array. later: it would wait long, and need not be now; failed:
+        // error_text() says why.
+        std::function<Result(size_t array, uint64_t at, uint64_t bytes, void *to, bool now)> read;
         std::function<bool()> is_busy; // a part of a copy would wait long, so there is none now
     };
     // Begins a copy of the arrays as they are now. nullptr: no memory.
@@ -90,8 +92,9 @@ class ArrayCopy final : public GradualCopy {
     ArrayCopy(std::vector<Array> arrays, Remote remote);
     bool copy_more(uint64_t bytes) override;
     void let_go() override;
-    // Copies the pages of the array that were not copied yet; returns their number.
-    uint64_t copy(size_t array, uint64_t first, uint64_t end);
+    // Copies the pages of the array that were not copied yet; returns their number. now: all of
+    // them, however long it waits.
+    uint64_t copy(size_t array, uint64_t first, uint64_t end, bool now);
 
     std::vector<Array> arrays_;
     Remote remote_;
