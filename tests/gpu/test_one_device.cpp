@@ -98,6 +98,27 @@ void in_processes(void **) {
     });
 }
 
+// Of another rank's memory the leader keeps so much imported, what was used last.
+void imports_are_bounded(void **) {
+    gpu::needs_fake();
+    run_processes(2, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        constexpr int most = 32;
+        const auto count = [] { return gpu::function<int()>("fakecuda_count_memory")(); };
+        std::vector<std::unique_ptr<Shared>> all;
+        for (int i = 0; i < most + 8; i++) all.push_back(std::make_unique<Shared>(context, large));
+        const auto use = [&](const Shared &one) {
+            OK(dtrain_allreduce(comm, one.address(), one.address(), large, DTRAIN_U8, DTRAIN_SUM,
+                                nullptr, nullptr));
+        };
+        use(*all[0]);
+        const int with_one = count();
+        for (int round = 0; round < 2; round++)
+            for (const auto &one : all) use(*one);
+        REQUIRE(count() == with_one + (rank == 0 ? most - 1 : 0));
+        REQUIRE(gpu::counted(context, "to_host_bytes") == 0);
+    });
+}
+
 // Two ranks in one process, one in another.
 void threads_and_processes(void **) {
     processes::Job job;
@@ -423,6 +444,7 @@ int main() {
     const CMUnitTest tests[] = {
         // Processes before this one starts the driver.
         cmocka_unit_test(in_processes),
+        cmocka_unit_test(imports_are_bounded),
         cmocka_unit_test(threads_and_processes),
         cmocka_unit_test(leader_cannot),
         cmocka_unit_test(kernels_are_missing),
