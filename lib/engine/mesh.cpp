@@ -13,8 +13,14 @@ namespace {
 constexpr int64_t connect_patience = 15 * second;
 constexpr int64_t first_backoff = 10 * ms, longest_backoff = 1 * second;
 constexpr uint32_t doublings = 7;
-constexpr size_t max_route = 384; // bytes of text
+constexpr int64_t short_life = 1 * second; // of a connection
+constexpr size_t max_route = 384;          // bytes of text
 constexpr int64_t pause_after_failure = 5 * second;
+
+// The pause after so many failures in a row.
+int64_t backoff(uint32_t failures) {
+    return std::min(first_backoff << std::min(failures - 1, doublings), longest_backoff);
+}
 
 std::string violation_on(const std::string &way) {
     return "its connection carried bytes that were changed, left out, repeated or forged (" + way +
@@ -142,14 +148,21 @@ Status Mesh::attempt_failed(Rail &rail, Status status) {
     bool may_pass = status == DTRAIN_ERR_PEER || status == DTRAIN_ERR_IO;
     bool alive = listener_ == nullptr || listener_->alive(rail.member);
     if (may_pass && alive && now - rail.first_ns < connect_patience) {
-        uint32_t shift = std::min(rail.attempts - 1, doublings);
-        rail.next_ns = now + std::min(first_backoff << shift, longest_backoff);
+        rail.next_ns = now + backoff(rail.attempts);
         return DTRAIN_ERR_BUSY;
     }
     const bool says_why = status == DTRAIN_ERR_AUTH || is_own_lack(status);
     tell(rail, says_why ? status : DTRAIN_ERR_PEER, trouble(rail).c_str());
     rail.next_ns = now + pause_after_failure;
     return status;
+}
+
+// The next one may break as soon, as when this process lacks memory for what a connection needs
+// once it is up. What is sent again until it succeeds must not make them as fast as both sides can.
+void Mesh::connection_broke(Rail &rail) {
+    const int64_t now = agent_.clock().now_ns();
+    rail.short_lived = now - rail.up_ns < short_life ? rail.short_lived + 1 : 0;
+    if (rail.short_lived > 0) rail.next_ns = now + backoff(rail.short_lived);
 }
 
 std::string Mesh::name(const Rail &rail) {
@@ -275,15 +288,19 @@ void Mesh::rail_event(Completion *self, const dtrain_tp_done_t &event) {
     if (event.status == DTRAIN_ERR_CANCELED || rail.ep == nullptr) return; // this process closed it
     if (event.status == DTRAIN_OK) {
         rail.up = true;
+        rail.up_ns = rail.mesh->agent_.clock().now_ns();
         rail.attempts = 0;
         rail.failure = DTRAIN_OK;
         return;
     }
     Mesh &mesh = *rail.mesh;
     mesh.disconnect(rail);
-    if (event.kind == DTRAIN_TP_CONNECT)
+    if (event.kind == DTRAIN_TP_CONNECT) {
         (void)mesh.attempt_failed(rail, event.status);
-    else if (event.status == DTRAIN_ERR_CORRUPT)
+        return;
+    }
+    mesh.connection_broke(rail);
+    if (event.status == DTRAIN_ERR_CORRUPT)
         mesh.tell(rail, event.status, violation_on(name(rail) + route(rail)).c_str());
     else
         mesh.tell(rail, is_own_lack(event.status) ? event.status : DTRAIN_ERR_PEER,

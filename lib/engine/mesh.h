@@ -105,6 +105,8 @@ class Mesh {
         bool up = false;                   // ep is connected
         uint32_t attempts = 0;             // since the last connection
         int64_t first_ns = 0, next_ns = 0; // times of the first and next attempt
+        int64_t up_ns = 0;                 // time of the last connection
+        uint32_t short_lived = 0;          // connections in a row that soon broke
         Status failure = DTRAIN_OK;        // result of the last attempt
     };
     using Rails = std::vector<std::unique_ptr<Rail>>; // they are completions, so they must not move
@@ -117,6 +119,7 @@ class Mesh {
     void disconnect(Rail &rail);
     Status between_attempts(const Rail &rail) const;
     Status attempt_failed(Rail &rail, Status status);
+    void connection_broke(Rail &rail);
     std::string trouble(const Rail &rail) const;
     void tell(const Rail &rail, Status status, const char *text);
     static std::string name(const Rail &rail); // "tcp", "tcp (rail 1)"

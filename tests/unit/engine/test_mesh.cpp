@@ -120,6 +120,37 @@ void a_connection_that_breaks_is_an_error_at_once(void **) {
     assert_string_equal(pair.watcher.text.c_str(), "fault connection broke");
 }
 
+// Whoever sends again until it succeeds does not connect as fast as both sides can.
+void connections_that_soon_break_are_made_after_pauses(void **) {
+    Pair pair("soon", "plugin.fault.reset", "1000");
+    for (const int64_t end = pair.clock.now + 2 * second; pair.clock.now < end;) {
+        const Status s = pair.send();
+        assert_true(s == DTRAIN_OK || s == DTRAIN_ERR_BUSY || engine::connection_lost(s));
+        poll({&pair.first, &pair.second}, 3);
+        pair.clock.now += 1 * ms;
+    }
+    // After 10, 20, 40, 80, 160, 320 and 640 ms.
+    assert_in_range(pair.watcher.told, 7, 8);
+}
+
+void one_that_has_lasted_is_made_again_at_once(void **) {
+    Pair pair("lasted", "plugin.fault.reset", "1000");
+    const auto comes_up = [&] {
+        bool up = false;
+        for (int i = 0; i < 10 && !up; i++) {
+            pair.first.agent.locked([&] { up = pair.first.mesh.is_up(peer, 0); });
+            poll({&pair.first, &pair.second}, 3);
+        }
+        return up;
+    };
+    assert_true(comes_up());
+    pair.clock.now += 2 * second;
+    pair.send_within(0);
+    poll({&pair.first, &pair.second}, 3);
+    assert_int_equal(pair.watcher.told, 1);
+    assert_true(comes_up());
+}
+
 // Its devices report the end of connections that it was still making, or that have just broken, to
 // nobody that is gone.
 void a_mesh_may_end_while_it_connects(void **) {
@@ -166,6 +197,8 @@ int main() {
         cmocka_unit_test(a_member_that_is_gone_is_not_called_again),
         cmocka_unit_test(attempts_are_given_up_in_the_end),
         cmocka_unit_test(a_connection_that_breaks_is_an_error_at_once),
+        cmocka_unit_test(connections_that_soon_break_are_made_after_pauses),
+        cmocka_unit_test(one_that_has_lasted_is_made_again_at_once),
         cmocka_unit_test(a_mesh_may_end_while_it_connects),
         cmocka_unit_test(what_waits_keeps_its_order),
     };
