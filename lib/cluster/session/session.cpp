@@ -236,8 +236,13 @@ template <class F> void Session::tell_group(uint64_t uid, F &&f) {
     });
 }
 
-// The news of a member's end may have overtaken data that it sent before: poll what has arrived;
-// its connections end by themselves.
+// The news of a member's end may have overtaken data that it sent before, and the ends of its
+// connections: what has arrived is taken first. What a card reports only after the first empty poll
+// is not lost. Collectives and messages that wait for the member fail when they have stalled again,
+// and the devices are polled for 2 ms before that, or for about 100 ms if a connection to it has
+// not ended (Faults::awaited_in_vain()); transports report such an end after all that came before
+// it. Requests to a server that has ended fail, or go to another one, at once: without its answer,
+// nobody can tell whether it has done them.
 void Session::take_what_has_come() {
     for (auto &device : agent_.devices())
         for (int i = 0; i < most_polls && agent_.poll(*device) > 0; i++) {
