@@ -34,6 +34,8 @@ class CrossedWire final : public WireWithoutCards {
         other = nullptr;
     }
 
+    size_t links() const { return links_.size(); } // that were made so far
+
     bool arm() override { return arriving.empty(); }
     bool progress() override {
         for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, true);

@@ -34,7 +34,7 @@ class FakeHost {
             of(self).keep(text);
             return status;
         };
-        table_.now_ns = [](void *) { return now_ns(); };
+        table_.now_ns = [](void *self) { return now_ns() + of(self).ahead_ns; };
         table_.random = random;
         table_.sign = sign;
         table_.plugin = plugin;
@@ -58,7 +58,8 @@ class FakeHost {
     }
 
     std::map<std::string, std::string> options;
-    std::string secret; // empty: none
+    std::string secret;   // empty: none
+    int64_t ahead_ns = 0; // of the real time, which goes on, too
     // As option protection=integrity, so that tests inside this host have records, too.
     static constexpr protection::Least usual_demand = protection::Level::integrity;
     protection::Least demand = usual_demand; // where there is a secret

@@ -132,8 +132,9 @@ dtrain_status_t Handshakes::connect(const Address &peer, Connection *connection)
 }
 
 void Handshakes::forget(Handshake *handshake) {
-    // Unless it is finished, the peer may still count on it.
-    if (handshake->channel && !handshake->broken && (handshake->proven || handshake->accepted))
+    // Unless it is finished or refused, the peer may still count on it.
+    if (handshake->channel && !handshake->broken && handshake->verdict == tp::Verdict::accepted &&
+        (handshake->proven || handshake->accepted))
         rdm::send(*shared_.wire, *handshake->channel, {.kind = Kind::bye}, nullptr, 0, nullptr);
     list_of(*handshake).remove(handshake);
     guest_count_ -= is_guest(*handshake);
@@ -177,6 +178,7 @@ void Handshakes::on_hello(const uint8_t *body, size_t len) {
         return refusals_.refused(text_of(v));
     if (owner_.admit(address.id) != Verdict::accepted)
         return; // the attempt from this side continues
+    if (is_known(introduction, address.id)) return;
     std::unique_ptr<Handshake> h = make(tp::Role::responder, address);
     if (!h) return refusals_.refused("no memory, or no route to the peer");
     h->other = introduction.hello;
@@ -189,14 +191,32 @@ void Handshakes::on_hello(const uint8_t *body, size_t len) {
     add(std::move(h));
 }
 
+// Whether it is said again. Another's hello is never taken for it: all of it is compared.
+bool Handshakes::is_known(const Introduction &introduction, const DeviceId &peer) const {
+    for (const List *list : {&strangers_, &accepted_})
+        for (const Handshake *h = list->front(); h; h = List::next(h))
+            if (h->channel->peer_token == introduction.token && h->peer.id == peer &&
+                h->channel->peer_number == le32toh(introduction.number) &&
+                !memcmp(&h->other, &introduction.hello, sizeof h->other))
+                return true;
+    return false;
+}
+
+bool Handshakes::greets_again(const Handshake &h) const {
+    if (!h.hellos || h.due != Kind{} || h.is_answered() || h.makes_way) return false;
+    const int64_t begun_ns = h.deadline_ns - deadline_ns;
+    return shared_.host.now_ns() >= begun_ns + hello_ns * ((1 << h.hellos) - 1);
+}
+
 void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, size_t len) {
     const bool initiator = h->role == tp::Role::initiator;
     shared_.attention = true;
-    if (initiator && head.kind == Kind::reply && h->due == Kind{} && !h->proven) {
+    if (initiator && head.kind == Kind::reply && h->hellos && !h->is_answered()) {
         Introduction introduction;
         tp::Proof proof;
         if (!read(body, len, &introduction) || !read(body, len, &proof)) return;
         h->other = introduction.hello;
+        h->channel->sent = 1; // the hello, however often it was said
         h->channel->peer_number = le32toh(introduction.number);
         h->channel->peer_token = introduction.token;
         h->verdict = tp::judge(h->own, h->other);
@@ -227,7 +247,7 @@ void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, 
             h->due = Kind::confirmation;
     } else if (h->accepted && head.kind == Kind::confirmation) {
         finish(h); // messages may follow at once
-    } else if ((h->accepted || h->proven) && head.kind == Kind::bye) {
+    } else if ((h->accepted || h->is_answered()) && head.kind == Kind::bye) {
         h->broken = "the peer has given it up";
     }
 }
@@ -251,7 +271,9 @@ Sent Handshakes::send_due(Handshake &h) {
         return rdm::send(*shared_.wire, *h.channel, head, body, len, nullptr);
     };
     switch (h.due) {
-    case Kind::hello: return send(&hello, sizeof hello);
+    case Kind::hello:
+        h.channel->sent = 0; // the responder takes one of them
+        return send(&hello, sizeof hello);
     case Kind::reply: return send(&reply, sizeof reply);
     case Kind::proof: return send(&reply.proof, sizeof reply.proof);
     default: return send(nullptr, 0);
@@ -271,9 +293,11 @@ void Handshakes::advance(Handshake *h) {
     if (h->broken) return give_up(h, DTRAIN_ERR_PEER, h->broken);
     if (initiator && h->verdict != tp::Verdict::accepted)
         return give_up(h, status_of(h->verdict), text_of(h->verdict));
+    if (greets_again(*h)) h->due = Kind::hello;
     if (h->due != Kind{} && send_due(*h) == Sent::now) {
         const Kind sent = std::exchange(h->due, {});
-        h->proven |= sent == Kind::proof;
+        h->hellos += sent == Kind::hello;
+        h->proven |= sent == Kind::proof || sent == Kind::reply;
         if (sent == Kind::confirmation) return finish(h);
         if (sent == Kind::verdict && h->verdict == tp::Verdict::accepted) return accept(h);
         if (sent == Kind::verdict) h->deadline_ns = shared_.host.now_ns() + refusal_ns;

@@ -10,6 +10,11 @@
 //   confirmation                ->
 //
 // Of two attempts toward each other, that of the device with the smaller id continues.
+//
+// A responder without memory, or with too many strangers, drops a hello. So the initiator says it
+// again, the same one and ever more rarely, until there is a reply. A responder that has it already
+// drops it before it has cost anything. One that gives up after its reply says bye: the initiator
+// fails at once then, and the core tries again.
 // common/hello.h has the proofs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -40,7 +45,8 @@ struct Handshake {
     tp::Role role{};
     Kind due{}; // what to send next; none: wait for the peer
     tp::Verdict verdict = tp::Verdict::accepted;
-    bool proven = false;          // its own proof was sent
+    uint8_t hellos = 0;           // initiator: so many were sent
+    bool proven = false;          // its own proof was sent, also that in a reply
     bool accepted = false;        // responder: the peer was told, and has to confirm
     bool makes_way = false;       // initiator: for an attempt of the peer that was accepted
     const char *broken = nullptr; // why the link is broken
@@ -51,6 +57,9 @@ struct Handshake {
     tp::Hello own, other;
     tp::Guard guard;
     tp::Link<Handshake> link;
+
+    // Initiator: the reply has come. Responder: it was sent.
+    bool is_answered() const { return proven || due == Kind::proof; }
 };
 // The core's guard adds a little more than 100 bytes.
 static_assert(sizeof(Handshake) + sizeof(Channel) <= 400,
@@ -84,6 +93,7 @@ class Handshakes {
     static constexpr int64_t deadline_ns = 8'000'000'000;
     static constexpr int64_t stranger_ns = 3'000'000'000; // of a peer that has not proven itself
     static constexpr int64_t refusal_ns = 500'000'000;    // time for the last message to arrive
+    static constexpr int64_t hello_ns = 1'000'000'000; // until the second hello; then twice as long
 
     std::unique_ptr<Handshake> make(tp::Role role, const Address &peer);
     void add(std::unique_ptr<Handshake> handshake);
@@ -92,6 +102,8 @@ class Handshakes {
     bool is_proven(const Handshake &handshake, const tp::Proof &by_peer) const;
     static Verdict protect(Handshake &handshake);
     Introduction introduction(const Handshake &handshake) const;
+    bool is_known(const Introduction &introduction, const DeviceId &peer) const;
+    bool greets_again(const Handshake &handshake) const;
     Sent send_due(Handshake &handshake);
     void advance(Handshake *handshake);
     void finish(Handshake *handshake);
