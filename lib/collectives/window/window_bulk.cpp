@@ -129,6 +129,9 @@ WindowOperation::Step WindowBulk::map() {
             continue;
         }
         const SharedBuffers &buffers = offer.shared;
+        if (!buffers.cover(touched_bytes(next_))) // as it did when all chose this way
+            return broken(dtrain::fail(DTRAIN_ERR_PEER, "it has changed where its buffers are"),
+                          int32_t(next_));
         uint8_t *base = peers_.find(next_, buffers);
         if (base == nullptr) {
             if (!under_lock()) return Step::needs_lock;
@@ -225,7 +228,8 @@ WindowOperation::Step WindowBulk::run_device() {
 }
 
 WindowOperation::Step WindowBulk::lead_device() {
-    const auto offers = [this](uint32_t rank) -> const DeviceOffer & { return device_offer(rank); };
+    // Copies: the other rank may write there while this one checks what it has read.
+    const auto offers = [this](uint32_t rank) -> DeviceOffer { return device_offer(rank); };
     if (!device_->is_begun()) {
         if (some_rank_has_given_up()) return Step::idle;
         if (!device_->reaches_all(offers)) {

@@ -40,7 +40,7 @@ class WindowDevice {
     }
     void describe(DeviceOffer &out) const; // this rank's buffers
 
-    // The leader's part. offer(rank): a reference to what each rank has described.
+    // The leader's part. offer(rank): a copy of what each rank has described.
     template <class Offers> bool reaches_all(Offers &&offer) {
         for (; mapped_ < ranks_; mapped_++)
             if (!map(mapped_, offer(mapped_))) return false;
