@@ -32,17 +32,17 @@ enum class Step : uint8_t {
 constexpr size_t most_actions = 100'000; // of one event
 
 struct Rig {
-    Rig(bool coordinates, bool elastic, bool newcomer)
-        : settings(make(coordinates, elastic, newcomer)), node(settings) {
+    Rig(int32_t rank, bool elastic, bool newcomer)
+        : settings(make(rank, elastic, newcomer)), node(settings) {
         take(node.start(now));
     }
-    static Settings make(bool coordinates, bool elastic, bool newcomer) {
+    static Settings make(int32_t rank, bool elastic, bool newcomer) {
         Settings s;
-        s.identity.index = coordinates ? 0 : 1;
+        s.identity.index = rank;
         s.identity.workers = 3;
         s.identity.servers = 1;
         s.identity.elastic = s.elastic = elastic;
-        s.identity.newcomer = newcomer && elastic && !coordinates;
+        s.identity.newcomer = newcomer && elastic && rank > 0;
         s.heartbeat_interval = 250 * ms;
         s.heartbeat_timeout = second;
         s.join_deadline = 10 * second;
@@ -171,7 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz::SimulatedJob(in, likely).run();
         return 0;
     }
-    Rig rig((kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
+    const int32_t rank = (kind & 1) != 0 ? 0 : (kind & 8) != 0 ? 2 : 1;
+    Rig rig(rank, (kind & 2) != 0, (kind & 4) != 0);
     for (int steps = 0; !in.empty() && steps < 200; steps++) act(rig, in);
     return 0;
 }
@@ -294,5 +295,32 @@ std::vector<Bytes> fuzz::seeds() {
         out.push_back(seeking);
     }
     fuzz::add_simulated(out);
+    // Rank 2 loses rank 0, and calls rank 1: which is not there, is silent, or answers.
+    enum class Rank1 : uint8_t { refuses, cannot_be_reached, differs, is_silent, ends, answers };
+    using enum Rank1;
+    for (const bool elastic : {false, true})
+        for (const bool leaves : {false, true})
+            for (const Rank1 next :
+                 {refuses, cannot_be_reached, differs, is_silent, ends, answers}) {
+                Made seeking;
+                seeking.byte(elastic ? 10 : 8).byte(uint8_t(Step::dialled)).byte(0);
+                say(seeking, 0, 3, 2, {0});
+                if (leaves) say(seeking, 0, 0, 4);
+                seeking.byte(uint8_t(Step::closed)).byte(0).byte(1);
+                if (leaves) tick(seeking); // it pauses then
+                if (next == is_silent || next == ends || next == answers)
+                    seeking.byte(uint8_t(Step::dialled)).byte(0);
+                else
+                    for (int i = 0; i < 2; i++) // it dials once more
+                        seeking.byte(uint8_t(Step::dial_failed))
+                            .byte(next == refuses   ? 1
+                                  : next == differs ? 4
+                                                    : 2);
+                if (next == ends) seeking.byte(uint8_t(Step::closed)).byte(0).byte(1);
+                if (next == answers) say(seeking, 0, 0, 15, {2, 1, 3, 0, 1, 0});
+                for (int i = 0; i < 6; i++) tick(seeking);
+                wait(seeking, 3);
+                out.push_back(seeking);
+            }
     return out;
 }
