@@ -97,9 +97,10 @@ class Agent {
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
     void call_helper(); // something is pending that this thread will not poll for
-    // For a thread that waits for something else than the agent: sleeps until one of the two
-    // descriptors at most is readable, or so long. Without a helper (manual progress) it first does
-    // what the library's threads would do, and what a device has to do ends the sleep, too.
+    // For a thread that waits for something else than the agent: sleeps until one of its
+    // descriptors, of which there are two at most, is readable, for timeout_ns at most. Without a
+    // helper (manual progress) it first does what the library's threads would do, and a device that
+    // has work ends the sleep, too.
     void stand_in(std::span<pollfd> fds, int64_t timeout_ns);
     // Between these two calls the helper polls although nothing is pending: for a thread that waits
     // for others' decisions while peers may need answers of the devices.

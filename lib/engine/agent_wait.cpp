@@ -160,8 +160,9 @@ void Agent::stand_in(std::span<pollfd> fds, int64_t timeout_ns) {
     work();
     if (!become_poller()) return (void)sleep_on(fds, std::min(timeout_ns, longest_sleep()));
     pollfd all[3] = {{.fd = epoll_.get(), .events = POLLIN, .revents = 0}};
-    std::copy_n(fds.begin(), std::min<size_t>(fds.size(), 2), all + 1);
-    if (begin_sleep()) sleep_on({all, fds.size() + 1}, std::min(timeout_ns, longest_sleep()));
+    const size_t count = std::min<size_t>(fds.size(), 2);
+    std::copy_n(fds.begin(), count, all + 1);
+    if (begin_sleep()) sleep_on({all, count + 1}, std::min(timeout_ns, longest_sleep()));
     end_sleep();
     resign_poller();
 }

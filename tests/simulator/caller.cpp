@@ -121,12 +121,13 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
                 (plan.is_suspect(0) && (world->joined >> other & 1) == 0) ||
                 world->processes[other].state == Process::State::left);
     };
-    // One that has given up rank 0 may have been told so late that only rank 0 can tell why.
-    const bool rank_0_slept = text.find("coordinator rank 0 ") != std::string::npos &&
-                              text.find("which did not run for") != std::string::npos &&
-                              plan.is_suspect(0);
+    // A member that has given up a coordinator which did not run is named first, that one after it.
+    static constexpr std::string_view named = "coordinator rank ";
+    const size_t also = text.find(named);
+    const bool coordinator_slept =
+        also != std::string::npos && explains(atoi(text.c_str() + also + named.size()));
     // A group's texts have the numbers of the job.
-    if (!explains(here) && !explains(rank) && !rank_0_slept)
+    if (!explains(here) && !explains(rank) && !coordinator_slept)
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,
                   text.c_str());
 }

@@ -35,8 +35,8 @@ Plan::Plan(uint64_t seed) {
     steps = 4 + int(below(12));
     op_timeout = (below(4) == 0 ? 3 : 20) * second;
     silence = (1 + below(4)) * second;
-    // A life in which each wait takes many calls, or each call may be interrupted, takes ten times
-    // as long as another one, so few of them have it.
+    // Lives in which a wait takes many calls, or each call may be interrupted, cost the most, so
+    // few are like that.
     const bool is_dense = below(8) == 0;
     join_timeout = (is_dense ? 60 : 15) * second;
     switch_each = is_dense ? 2u << below(3) : 8u << below(5);

@@ -5,6 +5,13 @@
 #include <algorithm>
 
 namespace dtrain::cluster {
+namespace {
+
+std::string pause_text(int64_t pause) {
+    return text(", which did not run for %lld ms", static_cast<long long>(pause / ms));
+}
+
+} // namespace
 
 void Coordinator::beat(Actions &actions) {
     for (const auto &[member, link] : seats_)
@@ -73,14 +80,6 @@ void Coordinator::judge(int64_t now, Actions &actions, size_t ending) {
             lose(doubts_[i].member, doubts_[i].why, true, actions);
         }
 }
-
-namespace {
-
-std::string pause_text(int64_t pause) {
-    return text(", which did not run for %lld ms", static_cast<long long>(pause / ms));
-}
-
-} // namespace
 
 // The member tells what it has seen; why it has seen that is known here.
 std::string Coordinator::why_deposed(int64_t now) const {

@@ -31,6 +31,8 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 // (engine/executor.cpp).
 constexpr uint64_t least_piece = 32 << 10;
 
+constexpr int32_t most_ranks = 64; // that are simulated: it takes a few milliseconds
+
 // Whole vectors that ranks pass on to each other.
 bool passes_on(Kind kind) { return kind == Kind::broadcast || kind == Kind::reduce; }
 
@@ -45,7 +47,7 @@ CollectiveSpec in_pieces(const CollectiveSpec &spec, Algorithm algorithm,
 // each other through a few ranks. So algorithms that they do not rule out are simulated.
 bool is_simulated(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model) {
     // For more, it takes longer than it wins.
-    constexpr int32_t few_ranks = 16, most_ranks = 64;
+    constexpr int32_t few_ranks = 16;
     constexpr uint64_t few_pieces = 2048; // of all ranks
     if (has_hosts(spec)) return !over_graph(spec.kind);
     if (spec.kind != Kind::reduce || spec.size < 3 || bytes <= least_piece ||
@@ -94,7 +96,6 @@ uint64_t piece_bytes(const CollectiveSpec &spec, Algorithm algorithm, const Netw
 }
 
 double simulated(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model) {
-    constexpr int32_t most_ranks = 64; // takes a few milliseconds
     const uint64_t most_chunks = passes_on(spec.kind) ? 128 : 16;
     if (spec.size > most_ranks || !is_uniform(spec)) return unknown;
     CollectiveSpec one = spec;

@@ -75,9 +75,16 @@ Status DeviceStage::wait(const Posted &posted, int64_t patience_ns) {
 // Its last user hears whether his work could be submitted, which is known when the device has
 // passed it, or will be at once.
 Status DeviceStage::wait_for(const Slot &slot, int64_t patience_ns) {
-    const Status s = wait({slot.last.batch, nullptr}, patience_ns);
-    while (s == DTRAIN_OK && !is_free(slot)) sched_yield();
-    return s;
+    const int64_t deadline_ns = monotonic_clock().now_ns() + patience_ns;
+    if (Status s = wait({slot.last.batch, nullptr}, patience_ns); s != DTRAIN_OK) return s;
+    while (!is_free(slot)) {
+        if (monotonic_clock().now_ns() >= deadline_ns + brief)
+            return fail(DTRAIN_ERR_TIMEOUT,
+                        "accelerator %s: table: no answer of the call that gave it work in %lld ms",
+                        domain_.name().c_str(), static_cast<long long>((patience_ns + brief) / ms));
+        sched_yield();
+    }
+    return DTRAIN_OK;
 }
 
 Status DeviceStage::take_slot(Slot *&out, int64_t patience_ns) {
