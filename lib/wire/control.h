@@ -72,6 +72,7 @@ struct Gone {
     // Lost: DTRAIN_ERR_CORRUPT if its connection carried what no member sends.
     Status status = DTRAIN_ERR_PEER;
 };
+inline constexpr uint64_t no_calls = UINT64_MAX; // a number beyond those of all calls
 struct GroupFailed {
     uint64_t group = 0;
     std::vector<int32_t> members;

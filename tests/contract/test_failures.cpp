@@ -167,6 +167,42 @@ void left_early(void **) {
     job.expect_good_ends();
 }
 
+dtrain_table_t *make_table(dtrain_comm_t *comm, uint64_t length) {
+    dtrain_table_params_t params;
+    DTRAIN_INIT(&params);
+    params.dtype = DTRAIN_F32;
+    params.length = length;
+    dtrain_table_t *table = nullptr;
+    OK(dtrain_table_create(comm, "w", &params, &table));
+    return table;
+}
+
+// Rank 1 shrinks, and still has the table: rank 0, which serves a part of that, must not wait for
+// it before it shrinks, too.
+void shrinks_while_another_destroys_a_table(void **) {
+    constexpr int size = 3, dead = 2;
+    Job job;
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context({{"op.timeout", "60s"}});
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        dtrain_table_t *table = make_table(comm, 10000);
+        const std::vector<float> ones(10000, 1);
+        OK(dtrain_table_push(table, 0, ones.size(), ones.data(), nullptr, nullptr));
+        job.seen(rank).rounds++;
+        FAILS(DTRAIN_ERR_PEER, sum_for_ever(comm, job.seen(rank), 1));
+        if (rank == 0) OK(dtrain_table_destroy(table));
+        go_on_with_survivors(comm, rank, size, dead);
+        if (rank == 1) OK(dtrain_table_destroy(table));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.wait_for_rounds(size, 2);
+    const int64_t since = processes::now_ns();
+    job.kill_now(dead);
+    job.expect_good_ends();
+    assert_true(processes::now_ns() - since < 20'000'000'000);
+}
+
 void serve(Job &job, int workers) {
     dtrain_context_t *context = ranks::make_context({});
     dtrain_server_params_t params;
@@ -187,12 +223,7 @@ void server_killed_with(const ranks::Options &options) {
         if (process == workers) return serve(job, workers);
         dtrain_context_t *context = ranks::make_context(options);
         dtrain_comm_t *comm = processes::join(job, context, process, workers, 1);
-        dtrain_table_params_t params;
-        DTRAIN_INIT(&params);
-        params.dtype = DTRAIN_F32;
-        params.length = 10000;
-        dtrain_table_t *table = nullptr;
-        OK(dtrain_table_create(comm, "w", &params, &table));
+        dtrain_table_t *table = make_table(comm, 10000);
         std::vector<float> g(10000, 1), w(10000);
         dtrain_status_t s = DTRAIN_OK;
         while (s == DTRAIN_OK) {
@@ -231,6 +262,7 @@ int main() {
         cmocka_unit_test(killed_in_a_large_sum),
         cmocka_unit_test(killed_in_a_large_gather),
         cmocka_unit_test(killed_over_tcp),
+        cmocka_unit_test(shrinks_while_another_destroys_a_table),
         cmocka_unit_test(stopped),
         cmocka_unit_test(stopped_in_a_large_sum),
         cmocka_unit_test(left_early),

@@ -71,8 +71,7 @@ bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
         fail_life("process %d: %s took %.3f s, its timeout is %.3f s: %s: %s", process, call,
                   double(took) / second, double(limit) / second, dtrain_status_name(status),
                   status == DTRAIN_OK ? "" : last_error().c_str());
-    static const bool tells = getenv("DTRAIN_SIMULATOR_TELLS") != nullptr;
-    if (tells)
+    if (tells_calls)
         fprintf(stderr, "%.9f process %d: %s: %s %s\n", double(world->clock) / second, process,
                 call, dtrain_status_name(status), status == DTRAIN_OK ? "" : last_error().c_str());
     if (status == DTRAIN_OK && call == std::string_view("join")) world->joined |= 1u << process;

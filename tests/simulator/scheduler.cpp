@@ -212,11 +212,10 @@ uint64_t random_number() { // splitmix64
 }
 
 void step(const char *call) {
-    static const bool tells = getenv("DTRAIN_SIMULATOR_TELLS") != nullptr;
     own_process().last_call = call;
     world->clock += int64_t(random_below(uint64_t(2 * world->call_cost))) + 1;
     world->trace = (world->trace ^ uint64_t(call[0] + 256 * me)) * 0x100000001B3u;
-    if (tells)
+    if (tells_calls)
         fprintf(stderr, "%.9f %d.%d %s\n", double(world->clock) / second, own().process, me, call);
     if (++world->steps > world->step_limit) fail_life("the job has not ended after so many calls");
     let_happen();
@@ -307,7 +306,7 @@ void fail_life(const char *format, ...) {
         va_end(arguments);
         describe_threads(world->verdict, sizeof world->verdict);
     }
-    if (getenv("DTRAIN_SIMULATOR_STOPS")) kill(own_process().pid, SIGSTOP); // for a debugger
+    if (stops_for_debugger) kill(own_process().pid, SIGSTOP);
     _exit(3);
 }
 

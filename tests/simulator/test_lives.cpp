@@ -122,6 +122,8 @@ int touch(const char *what) {
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--touch") == 0) return touch(argv[2]);
     prepare_openssl();
+    tells_calls = number("DTRAIN_SIMULATOR_TELLS", 0) != 0;
+    stops_for_debugger = number("DTRAIN_SIMULATOR_STOPS", 0) != 0;
     const CMUnitTest tests[] = {cmocka_unit_test(jobs_keep_their_promise),
                                 cmocka_unit_test(a_seed_is_one_life)};
     return cmocka_run_group_tests_name("lives", tests, nullptr, nullptr);

@@ -167,7 +167,10 @@ struct World {
     alignas(4096) unsigned char rings[most_pipes][ring_bytes];
 };
 
-extern World *world;        // nullptr outside of a life
+extern World *world; // nullptr outside of a life
+// What the user asked for, by the environment, which the lives do not see: each call is told on
+// stderr; a process that fails a life stops, for a debugger.
+inline bool tells_calls = false, stops_for_debugger = false;
 extern thread_local int me; // the number of this thread; nobody: it is not simulated
 inline bool simulated() { return world != nullptr && me != nobody; }
 inline Thread &own() { return world->threads[me]; }

@@ -58,8 +58,23 @@ bool Coordinator::relay(int32_t member, const wire::Relay &relay, Actions &actio
 bool Coordinator::new_group(int32_t member, const wire::GroupRequest &request, int64_t now,
                             Actions &actions) {
     if (!in_group(member, request.members)) return false;
+    if (request.kind == wire::GroupKind::shrink && !votes_.is_asked(request))
+        tell_of_shrink(member, request, actions);
     answer(votes_.request(member, request, now), actions);
     return true;
+}
+
+// The others may wait for that member, outside of the group's calls.
+void Coordinator::tell_of_shrink(int32_t member, const wire::GroupRequest &request,
+                                 Actions &actions) {
+    const wire::GroupFailed told{request.group,
+                                 request.members,
+                                 DTRAIN_ERR_ABORTED,
+                                 state_.name(member) + " shrinks the communicator",
+                                 member,
+                                 wire::no_calls};
+    for (int32_t other : request.members)
+        if (other != member) to(other, told, actions);
 }
 
 bool Coordinator::in_group(int32_t member, const std::vector<int32_t> &members) const {

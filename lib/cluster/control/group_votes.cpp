@@ -46,6 +46,10 @@ GroupVotes::Answers GroupVotes::request(int32_t member, const wire::GroupRequest
     return answers;
 }
 
+bool GroupVotes::is_asked(const wire::GroupRequest &request) const {
+    return pending_.contains({request.kind, request.group, request.user_tag, request.members});
+}
+
 GroupVotes::Answers GroupVotes::member_gone() {
     Answers answers;
     for (auto at = pending_.begin(); at != pending_.end();) {

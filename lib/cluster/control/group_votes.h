@@ -31,6 +31,8 @@ class GroupVotes {
 
     // `member` must be alive and in request.members.
     Answers request(int32_t member, const wire::GroupRequest &request, int64_t now);
+    // Whether another member asks for the same now.
+    bool is_asked(const wire::GroupRequest &request) const;
     Answers member_gone(); // a member is not alive any more
     Answers tick(int64_t now);
     int64_t next_deadline() const;

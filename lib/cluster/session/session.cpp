@@ -273,6 +273,7 @@ void Session::member_left(int32_t member) {
 
 void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
                            uint64_t from) {
+    if (uid == world_uid && status == DTRAIN_ERR_ABORTED) given_up_ = true;
     tell_group(uid, [=](Group &group) { group.failed(status, text.c_str(), guilty, from); });
 }
 

@@ -51,6 +51,8 @@ class Group {
 // The addresses of the agent's devices, which members tell each other.
 std::vector<TransportAddress> transport_addresses(engine::Agent &agent);
 
+inline constexpr uint64_t world_uid = 1; // of the group of all workers
+
 struct SessionParams {
     Identity identity;
     dtrain_oob_allgather_fn oob = nullptr;
@@ -112,6 +114,9 @@ class Session final : public Observer, public engine::Background, public engine:
     void remove_group(uint64_t uid, Group *group);
 
     TagIds &tags() { return tags_; } // of its groups
+    // Whether another member has aborted the group of all workers, or shrinks it: it may never do
+    // again what this one waits for.
+    bool is_given_up() const { return given_up_.load(std::memory_order_relaxed); }
     // Before a new group's first operation: what peers have said of their connections counts, since
     // nothing else tells of those that a peer has ended.
     void hear_of_ended_connections();
@@ -173,6 +178,7 @@ class Session final : public Observer, public engine::Background, public engine:
     TagIds tags_;
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event
+    std::atomic<bool> given_up_{false};
 };
 
 } // namespace dtrain::cluster

@@ -44,7 +44,7 @@ struct CallOptions {
 
 class Communicator {
   public:
-    static constexpr uint64_t world_uid = 1; // of the job's first communicator, of all workers
+    static constexpr uint64_t world_uid = cluster::world_uid; // of the job's first communicator
     // Collective, blocking. A communicator that cannot be made leaves nothing behind.
     static Status make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
                              std::unique_ptr<Communicator> &out);
@@ -125,10 +125,11 @@ class Communicator {
     using Ticket = CallOrder::Ticket;
 
     Communicator(std::shared_ptr<cluster::Session> session, Membership &&ranks);
-    // The caller has taken tag_id; it is freed if no communicator is made.
+    // The caller has taken tag_id; it is freed if no communicator is made. parent: a communicator
+    // all of whose ranks make new ones in one call.
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                        uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
-                       std::unique_ptr<Communicator> &out);
+                       std::unique_ptr<Communicator> &out, const Faults *parent = nullptr);
     Status split_until(int32_t color, int32_t key, int64_t deadline_ns,
                        std::unique_ptr<Communicator> &out);
     Status form(const cluster::GroupWish &wish, int64_t deadline_ns,

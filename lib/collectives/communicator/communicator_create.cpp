@@ -55,7 +55,7 @@ Communicator::~Communicator() {
 
 Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                           uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
-                          std::unique_ptr<Communicator> &out) {
+                          std::unique_ptr<Communicator> &out, const Faults *parent) {
     if (members.size() > engine::max_ranks) {
         session->tags().free(tag_id);
         return fail(DTRAIN_ERR_LIMIT,
@@ -66,7 +66,9 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), {std::move(members), self, uid, tag_id}));
     made->session_->add_group(uid, &made->faults_);
+    made->faults_.make_of(parent);
     if (Status s = made->set_up(deadline_ns); s != DTRAIN_OK) return s;
+    made->faults_.make_of(nullptr);
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -232,7 +234,7 @@ Status Communicator::split_until(int32_t color, int32_t key, int64_t deadline_ns
                      [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
     for (uint32_t &r : ranks) r = ranks_.members[r];
     uint64_t uid = derived_uid(ranks_.uid, seq) ^ uint64_t(uint32_t(color)) << 20;
-    return make(session_, std::move(ranks), uid, tag, deadline_ns, out);
+    return make(session_, std::move(ranks), uid, tag, deadline_ns, out, &faults_);
 }
 
 Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {

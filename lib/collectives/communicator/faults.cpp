@@ -85,6 +85,10 @@ void Faults::cancel(const char *text) {
     agent_.locked([&] { break_with(DTRAIN_ERR_CANCELED, -1, text, 0); });
 }
 
+void Faults::make_of(const Faults *parent) {
+    agent_.locked([&] { parent_ = parent; });
+}
+
 void Faults::shrink() {
     agent_.locked([&] {
         const uint64_t open = first_open();
@@ -194,6 +198,7 @@ void Faults::member_left(uint32_t member) {
     if (rank == nullptr || rank->lost) return;
     any_gone_ = true;
     rank->known = true; // better evidence than a broken connection
+    rank->status = DTRAIN_ERR_PEER;
     rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
     rank->guilty = int32_t(rank - gone_.data());
     look_again(rank);
@@ -283,6 +288,14 @@ void Faults::operation_stalled(engine::Operation &operation) {
         return;
     }
     if (is_broken() && operation.stalls >= patient_looks) return fail_operation(operation);
+    if (parent_ != nullptr && parent_->is_broken() && operation.stalls >= patient_looks) {
+        const Fault &its = parent_->fault_;
+        const int32_t guilty =
+            its.rank < 0 ? -1 : ranks_.rank_of(parent_->ranks_.members[size_t(its.rank)]);
+        if (break_with(its.status, guilty, its.text, operation.sequence))
+            tell_others(operation.sequence);
+        return;
+    }
     if (operation.sequence == 0 || agent_.now() - reported_ns_ < report_interval) return;
     reported_ns_ = agent_.now();
     const int64_t limit = session_.stall_limit_ns();

@@ -37,6 +37,9 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     void give_up(Status status, const char *text);
     // Breaks it here, earlier calls included.
     void cancel(const char *text);
+    // While it is set up; nullptr: it is made. Of whose ranks it is, whose fault is one of this,
+    // too: whom it waits for may have ended the call that makes it.
+    void make_of(const Faults *parent);
     void shrink(); // as cancel(); the other ranks' calls fail if this rank has not ended them
 
     // cluster::Group and engine::OperationListener, under the agent's lock
@@ -95,6 +98,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     std::vector<engine::Operation *> in_flight_;
     std::vector<Gone> gone_; // by rank
     bool any_gone_ = false;
+    const Faults *parent_ = nullptr;
     std::vector<bool> failed_; // by rank
     int64_t reported_ns_ = 0, logged_ns_ = 0;
     Fault fault_;

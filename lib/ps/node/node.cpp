@@ -305,9 +305,10 @@ void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     const auto served = [&] {
         bool held = false;
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
-        return !held;
+        return !held || session_->is_given_up();
     };
-    // Other workers may still use this server's part of the table.
+    // Other workers may still use this server's part of the table, but not while they wait for this
+    // one to shrink the job's communicator.
     agent_.wait_until(served, session_->deadline(patience_ns));
 }
 

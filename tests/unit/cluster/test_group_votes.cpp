@@ -58,8 +58,11 @@ void expect_failure(const GroupVotes::Answers &answers, Status status, const Mem
 void the_living_make_a_smaller_group(void **) {
     Desk desk;
     const GroupRequest first = desk.wish(GroupKind::shrink, {3, 1, 0});
+    assert_false(desk.votes.is_asked(first));
     assert_true(desk.ask(3, first).empty());
     const GroupRequest second = desk.wish(GroupKind::shrink, {3, 1, 0});
+    assert_true(desk.votes.is_asked(second));
+    assert_false(desk.votes.is_asked(desk.wish(GroupKind::create, {3, 1, 0})));
     assert_true(desk.ask(0, second).empty());
     desk.kill(1);
     GroupVotes::Answers answers = desk.votes.member_gone();

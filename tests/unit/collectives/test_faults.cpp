@@ -14,28 +14,37 @@ namespace {
 
 constexpr uint32_t alone = 0; // the one member of the job
 
+// A job of one rank.
+struct Job {
+    Options options;
+    Log log;
+    transport::Host host{options, log, monotonic_clock()};
+    engine::Agent agent{monotonic_clock(), log};
+    engine::Backgrounds backgrounds{monotonic_clock()};
+    std::shared_ptr<cluster::Session> session;
+    std::unique_ptr<Communicator> comm;
+
+    Job() {
+        assert_int_equal(agent.open(), DTRAIN_OK);
+        agent.set_stall_check(1 * ms);
+        std::vector<std::unique_ptr<transport::Device>> devices;
+        assert_int_equal(transport::Device::open(host, "tcp", options, devices), DTRAIN_OK);
+        assert_int_equal(agent.add_device(std::move(devices[0])), DTRAIN_OK);
+        cluster::SessionParams params;
+        params.transports = cluster::transport_addresses(agent);
+        assert_int_equal(cluster::Session::join(agent, backgrounds, options, params, session),
+                         DTRAIN_OK);
+        assert_int_equal(Communicator::make_world(session, 0, comm), DTRAIN_OK);
+    }
+};
+
 // A receive of what is never sent, and its error after `happens`; or, with `sent`, of what comes
 // afterwards.
 void check_receive(const std::function<void(Communicator &)> &happens, const char *text,
                    bool sent) {
-    Options options;
-    Log log;
-    transport::Host host(options, log, monotonic_clock());
-    engine::Agent agent(monotonic_clock(), log);
-    assert_int_equal(agent.open(), DTRAIN_OK);
-    agent.set_stall_check(1 * ms);
-    std::vector<std::unique_ptr<transport::Device>> devices;
-    assert_int_equal(transport::Device::open(host, "tcp", options, devices), DTRAIN_OK);
-    assert_int_equal(agent.add_device(std::move(devices[0])), DTRAIN_OK);
-    engine::Backgrounds backgrounds(monotonic_clock());
-    std::shared_ptr<cluster::Session> session;
-    cluster::SessionParams params;
-    params.transports = cluster::transport_addresses(agent);
-    assert_int_equal(cluster::Session::join(agent, backgrounds, options, params, session),
-                     DTRAIN_OK);
-    std::unique_ptr<Communicator> comm;
-    assert_int_equal(Communicator::make_world(session, 0, comm), DTRAIN_OK);
-
+    Job job;
+    engine::Agent &agent = job.agent;
+    std::unique_ptr<Communicator> &comm = job.comm;
     engine::Request request;
     int32_t value = 7;
     assert_int_equal(comm->post_recv(&value, sizeof value, 0, 0,
@@ -84,8 +93,51 @@ void leaving_is_the_better_explanation(void **) {
         c.faults().peer_broken(alone, DTRAIN_ERR_PEER, "connection broke", true);
         c.faults().member_left(alone);
     };
+    auto lacks_memory_then_leaves = [](Communicator &c) {
+        c.faults().peer_broken(alone, DTRAIN_ERR_NO_MEMORY, "connection broke", true);
+        c.faults().member_left(alone);
+    };
     check_blame(leaves_then_breaks, "rank 0 has left the job");
     check_blame(breaks_then_leaves, "rank 0 has left the job");
+    check_blame(lacks_memory_then_leaves, "rank 0 has left the job");
+}
+
+// A communicator that is being made waits for one that may have given the call up.
+void what_breaks_the_parent_ends_the_making(void **) {
+    Job job;
+    std::unique_ptr<Communicator> child;
+    assert_int_equal(job.comm->duplicate(child), DTRAIN_OK);
+    const auto receive = [&](engine::Request &request, int32_t &value) {
+        assert_int_equal(child->post_recv(&value, sizeof value, 0, 0,
+                                          {.request = &request, .timeout_ns = 60 * second}),
+                         DTRAIN_OK);
+    };
+    engine::Request request;
+    int32_t value = 7;
+    receive(request, value);
+    child->faults().make_of(&job.comm->faults());
+    job.agent.locked(
+        [&] { job.comm->faults().failed(DTRAIN_ERR_PEER, "rank 4 lost: closed", -1, 1000); });
+    job.agent.wait(request, INT64_MAX);
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_PEER);
+    assert_non_null(std::strstr(request.error(), "rank 4 lost: closed"));
+    assert_true(child->is_broken());
+}
+
+// It goes on without those of its parent that are lost.
+void a_communicator_that_is_made_outlives_its_parent(void **) {
+    Job job;
+    std::unique_ptr<Communicator> child;
+    assert_int_equal(job.comm->duplicate(child), DTRAIN_OK);
+    engine::Request request;
+    int32_t value = 7;
+    assert_int_equal(child->post_recv(&value, sizeof value, 0, 0,
+                                      {.request = &request, .timeout_ns = 2 * second}),
+                     DTRAIN_OK);
+    job.agent.locked(
+        [&] { job.comm->faults().failed(DTRAIN_ERR_PEER, "rank 4 lost: closed", -1, 1000); });
+    job.agent.wait(request, INT64_MAX);
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_TIMEOUT);
 }
 
 // Nothing more comes, or what is on its way still does.
@@ -107,6 +159,8 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_connection),
         cmocka_unit_test(leaving_is_the_better_explanation),
+        cmocka_unit_test(what_breaks_the_parent_ends_the_making),
+        cmocka_unit_test(a_communicator_that_is_made_outlives_its_parent),
         cmocka_unit_test(a_lost_rank),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
