@@ -123,6 +123,12 @@ bool Plan::is_suspect(int process) const {
     });
 }
 
+bool Plan::lacks_memory(int process) const {
+    return std::ranges::any_of(faults, [&](const Fault &fault) {
+        return fault.kind == Fault::Kind::starve && fault.who == process;
+    });
+}
+
 int Plan::suspects() const {
     int count = 0;
     for (int i = 0; i < workers(); i++) count += is_suspect(i);
