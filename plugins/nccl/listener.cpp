@@ -13,7 +13,7 @@ Listener::Listener(Rail &control, Rail &rail, Log &log, std::string who, int64_t
     : control_(control), rail_(rail), log_(log), who_(std::move(who)), patience_ns_(patience_ns) {}
 
 Listener::~Listener() {
-    drop_guest();
+    while (!guests_.empty()) drop(0);
     if (number_ == 0) return;
     const Rail::Lock lock = control_.lock();
     if (hello_ != nullptr) control_.drop(hello_);
@@ -42,15 +42,11 @@ Status Listener::step(std::unique_ptr<Comm> &out) {
     const int64_t now = monotonic_clock().now_ns();
     if (deadline_ns_ == 0 && __builtin_add_overflow(now, patience_ns_, &deadline_ns_))
         deadline_ns_ = INT64_MAX;
-    if (guest_ == nullptr) {
-        Hello hello;
-        bool taken = false;
-        if (Status s = take_hello(hello, taken); s != DTRAIN_OK) return s;
-        if (taken)
-            if (Status s = answer(hello); s != DTRAIN_OK) return s;
-    }
-    if (guest_ != nullptr)
-        if (Status s = finish(out); s != DTRAIN_OK) return s;
+    Hello hello;
+    bool taken = false;
+    if (Status s = take_hello(hello, taken); s != DTRAIN_OK) return s;
+    if (taken) answer(hello);
+    if (Status s = finish(out); s != DTRAIN_OK) return s;
     if (out != nullptr) {
         deadline_ns_ = 0;
     } else if (now >= deadline_ns_) {
@@ -75,9 +71,14 @@ Status Listener::take_hello(Hello &hello, bool &taken) {
     return await_hello();
 }
 
-Status Listener::answer(const Hello &hello) {
-    guest_ = std::make_unique<Guest>();
-    guest_->who = hello.who;
+void Listener::answer(const Hello &hello) {
+    if (guests_.size() == most_guests) {
+        log_.write(DTRAIN_LOG_WARN, "%s has not connected, and %s comes; the former is ignored",
+                   guests_.front().who.c_str(), hello.who.c_str());
+        drop(0);
+    }
+    Guest &guest = guests_.emplace_back();
+    guest.who = hello.who;
     Welcome welcome;
     welcome.who = who_;
     welcome.data = rail_.device().address();
@@ -88,72 +89,81 @@ Status Listener::answer(const Hello &hello) {
                        "; set option transports alike on all hosts";
     } else {
         const Rail::Lock lock = rail_.lock();
-        welcome.status = rail_.open_end(hello.data, guest_->end);
-        welcome.number = guest_->end.own;
+        welcome.status = rail_.open_end(hello.data, guest.end);
+        welcome.number = guest.end.own;
         if (welcome.status == DTRAIN_OK)
             welcome.status =
-                rail_.receive_some(ready_tag(welcome.number), ready_bytes, guest_->ready);
+                rail_.receive_some(ready_tag(welcome.number), ready_bytes, guest.ready);
         if (welcome.status != DTRAIN_OK) welcome.text = error_text();
     }
     if (welcome.status != DTRAIN_OK)
         log_.write(DTRAIN_LOG_WARN, "%s is refused: %s", hello.who.c_str(), welcome.text.c_str());
     const Rail::Lock lock = control_.lock();
-    Status s = control_.connect(hello.control, guest_->control_link);
+    Status s = control_.connect(hello.control, guest.control_link);
     if (s == DTRAIN_OK)
-        s = control_.send_copy(*guest_->control_link, welcome_tag(hello.attempt), welcome.encode(),
-                               guest_->welcome);
+        s = control_.send_copy(*guest.control_link, welcome_tag(hello.attempt), welcome.encode(),
+                               guest.welcome);
     if (s != DTRAIN_OK)
-        log_.write(DTRAIN_LOG_WARN, "%s cannot be answered: %s", hello.who.c_str(), error_text());
-    return DTRAIN_OK; // finish() drops a guest without a welcome
+        log_.write(DTRAIN_LOG_WARN, "%s cannot be answered: %s", hello.who.c_str(),
+                   error_text()); // finish() drops a guest without a welcome
 }
 
 // Whether the guest has failed, and whether it is connected.
-Status Listener::look(bool &gone, bool &ready) {
-    gone = guest_->welcome == nullptr;
+Status Listener::look(Guest &guest, bool &gone, bool &ready) {
+    gone = guest.welcome == nullptr;
     if (gone) return DTRAIN_OK;
     {
         const Rail::Lock lock = control_.lock();
         if (Status s = control_.progress(); s != DTRAIN_OK) return s;
-        const bool sent = guest_->welcome->done && guest_->welcome->status == DTRAIN_OK;
-        gone = !sent && (guest_->welcome->done || guest_->control_link->ended());
+        const bool sent = guest.welcome->done && guest.welcome->status == DTRAIN_OK;
+        gone = !sent && (guest.welcome->done || guest.control_link->ended());
         if (gone || !sent) return DTRAIN_OK;
     }
-    gone = guest_->ready == nullptr; // it was refused
+    gone = guest.ready == nullptr; // it was refused
     if (gone) return DTRAIN_OK;
     const Rail::Lock lock = rail_.lock();
     if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
-    ready = guest_->ready->done && guest_->ready->status == DTRAIN_OK;
-    const Operation &told = *guest_->ready;
-    ready = ready && decode_ready(told.buffer, told.bytes, guest_->end.peer);
-    gone = !ready && (told.done || guest_->end.link->ended());
+    const Operation &told = *guest.ready;
+    ready = told.done && told.status == DTRAIN_OK &&
+            decode_ready(told.buffer, told.bytes, guest.end.peer);
+    gone = !ready && (told.done || guest.end.link->ended());
     return DTRAIN_OK;
 }
 
+// Of the first that is connected.
 Status Listener::finish(std::unique_ptr<Comm> &out) {
-    bool gone = false, ready = false;
-    if (Status s = look(gone, ready); s != DTRAIN_OK) return s;
-    if (!gone && !ready) return DTRAIN_OK;
-    if (ready)
-        out = std::make_unique<Comm>(rail_, Comm::Direction::receive,
-                                     std::exchange(guest_->end, {}), guest_->who);
-    else
-        log_.write(DTRAIN_LOG_INFO, "%s was not connected", guest_->who.c_str());
-    drop_guest();
+    for (size_t i = 0; i < guests_.size();) {
+        Guest &guest = guests_[i];
+        bool gone = false, ready = false;
+        if (Status s = look(guest, gone, ready); s != DTRAIN_OK) return s;
+        if (ready) {
+            out = std::make_unique<Comm>(rail_, Comm::Direction::receive,
+                                         std::exchange(guest.end, {}), guest.who);
+            drop(i);
+            return DTRAIN_OK;
+        }
+        if (!gone) {
+            i++;
+            continue;
+        }
+        log_.write(DTRAIN_LOG_INFO, "%s was not connected", guest.who.c_str());
+        drop(i);
+    }
     return DTRAIN_OK;
 }
 
 // Ends what the guest still has; the connection that was made of it has the rest.
-void Listener::drop_guest() {
-    if (guest_ == nullptr) return;
+void Listener::drop(size_t number) {
+    const Guest guest = std::move(guests_[number]);
+    guests_.erase(guests_.begin() + ptrdiff_t(number));
     {
         const Rail::Lock lock = control_.lock();
-        if (guest_->welcome != nullptr) control_.drop(guest_->welcome);
-        if (guest_->control_link != nullptr) control_.disconnect(guest_->control_link);
+        if (guest.welcome != nullptr) control_.drop(guest.welcome);
+        if (guest.control_link != nullptr) control_.disconnect(guest.control_link);
     }
     const Rail::Lock lock = rail_.lock();
-    if (guest_->ready != nullptr) rail_.drop(guest_->ready);
-    if (guest_->end.link != nullptr) rail_.discard_end(guest_->end);
-    guest_.reset();
+    if (guest.ready != nullptr) rail_.drop(guest.ready);
+    if (guest.end.link != nullptr) rail_.discard_end(guest.end);
 }
 
 } // namespace dtrain::nccl

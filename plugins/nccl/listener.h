@@ -1,11 +1,12 @@
-// NCCL's listenComm: takes one hello after the other and makes a receiving connection of each.
-// SPDX-License-Identifier: Apache-2.0
+// NCCL's listenComm: makes a receiving connection of each hello. One whose sender then says nothing
+// keeps no other out. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/log.h"
 #include "nccl/comm.h"
 #include "nccl/messages.h"
 
 #include <memory>
+#include <vector>
 
 namespace dtrain::nccl {
 
@@ -24,19 +25,20 @@ class Listener {
     Rail &rail() { return rail_; }
 
   private:
-    Status await_hello();
-    Status take_hello(Hello &hello, bool &taken);
-    Status answer(const Hello &hello);
-    Status finish(std::unique_ptr<Comm> &out);
-    Status look(bool &gone, bool &ready);
-    void drop_guest();
-
-    struct Guest { // the side that is being connected
+    struct Guest { // a side that is being connected
         std::string who;
         End end;                      // of the device
         Link *control_link = nullptr; // for the welcome
         Operation *welcome = nullptr, *ready = nullptr;
     };
+    static constexpr size_t most_guests = 8; // then the one that came first has to go
+
+    Status await_hello();
+    Status take_hello(Hello &hello, bool &taken);
+    void answer(const Hello &hello);
+    Status finish(std::unique_ptr<Comm> &out);
+    Status look(Guest &guest, bool &gone, bool &ready);
+    void drop(size_t guest);
 
     std::mutex mutex_; // taken before those of rails
     Rail &control_, &rail_;
@@ -46,7 +48,7 @@ class Listener {
     int64_t deadline_ns_ = 0; // of the connection that step() waits for; 0: none yet
     uint32_t number_ = 0;
     Operation *hello_ = nullptr;
-    std::unique_ptr<Guest> guest_;
+    std::vector<Guest> guests_; // as they came
 };
 
 } // namespace dtrain::nccl

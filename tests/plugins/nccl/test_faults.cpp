@@ -156,6 +156,54 @@ void a_stopped_receiver(void **) {
 }
 
 // Nothing of them stays that would take up room: each leaves a message that is not received.
+// Each has sent its hello, and does nothing more.
+void silent_guests_keep_nobody_out(void **) {
+    two_sides(
+        {.settings = {{"DTRAIN_JOIN_TIMEOUT", "60s"}}},
+        [](Side &side) {
+            NcclHandle handle{};
+            void *listener = nullptr;
+            assert_true(side.net->listen(0, handle, listener) == Result::success);
+            give(side.fd, handle.data(), handle.size());
+            side.meet();
+            const double begin = now_s();
+            End end(*side.net, false);
+            side.accept_from(end, listener);
+            assert_true(now_s() - begin < 30);
+            Bytes into(100);
+            end.await(end.receive({&into}, {1}));
+            assert_true(into == pattern(100, 7));
+            side.meet();
+            assert_true(side.net->close_listen(listener) == Result::success);
+            end.close();
+            side.finish();
+        },
+        [](Side &side) {
+            constexpr size_t silent = 20;
+            constexpr int polls = 200; // each may move what all others wait for
+            const NcclHandle handle = side.take_handle();
+            std::vector<NcclHandle> handles(silent, handle);
+            void *comm = nullptr;
+            for (int i = 0; i < polls; i++)
+                for (NcclHandle &one : handles) {
+                    assert_true(side.net->connect(0, one, comm) == Result::success);
+                    assert_null(comm);
+                }
+            side.meet();
+            NcclHandle own = handle;
+            End end(*side.net, true);
+            poll_until([&] {
+                assert_true(side.net->connect(0, own, end.comm) == Result::success);
+                return end.comm != nullptr;
+            });
+            Bytes bytes = pattern(100, 7);
+            end.await(end.send(bytes, 1));
+            side.meet();
+            end.close();
+            side.finish();
+        });
+}
+
 void many_connections_after_each_other(void **) {
     constexpr int rounds = 300;
     constexpr size_t length = 4000; // kept by the receiver's device
@@ -449,6 +497,7 @@ int main() {
         cmocka_unit_test(a_killed_sender_with_a_forked_child),
         cmocka_unit_test(a_killed_receiver),
         cmocka_unit_test(a_stopped_receiver),
+        cmocka_unit_test(silent_guests_keep_nobody_out),
         cmocka_unit_test(many_connections_after_each_other),
         cmocka_unit_test(a_message_that_is_too_long),
         cmocka_unit_test(strangers_are_refused),
