@@ -39,6 +39,9 @@ std::vector<int> not_made(const std::string &text) {
 
 // Whatever the network of a life does, it changes no bits.
 void see_line(void *arg, int32_t, const char *line) {
+    if (tells_calls)
+        fprintf(stderr, "%.9f process %d logs: %s\n", double(world->clock) / second,
+                static_cast<Caller *>(arg)->process, line);
     if (strstr(line, "was changed on its way") != nullptr)
         fail_life("process %d: %s", static_cast<Caller *>(arg)->process, line);
 }
@@ -89,11 +92,11 @@ bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
 
 // A call that waits for one that is dead ends since that is known, not since its time is over. Rank
 // 0 finds it, and tells the others. One that lacks memory may have given up a call for which
-// others wait, as nothing was posted.
+// others wait, as nothing was posted; and two that cannot reach each other may both reach rank 0.
 void Caller::check_told(dtrain_status_t status, const char *call) const {
     if (status != DTRAIN_ERR_TIMEOUT || call == std::string_view("join") || plan.is_suspect(0) ||
         plan.is_suspect(process) ||
-        std::ranges::any_of(members, [&](int member) { return plan.lacks_memory(member); }))
+        std::ranges::any_of(members, [&](int member) { return plan.may_be_waited_for(member); }))
         return;
     const int64_t within = 4 * plan.silence + slack;
     for (const int member : members)

@@ -33,7 +33,7 @@ struct Plan {
     // Whether a call may fail at all, and whether this process may be blamed.
     bool may_fail() const;
     bool is_suspect(int process) const;
-    bool lacks_memory(int process) const;
+    bool may_be_waited_for(int process) const; // while it lives and does not answer
     int suspects() const;
     bool fills_disks() const;
     int64_t stopped(int process) const; // for how long in all

@@ -123,9 +123,10 @@ bool Plan::is_suspect(int process) const {
     });
 }
 
-bool Plan::lacks_memory(int process) const {
+bool Plan::may_be_waited_for(int process) const {
     return std::ranges::any_of(faults, [&](const Fault &fault) {
-        return fault.kind == Fault::Kind::starve && fault.who == process;
+        return (fault.kind == Fault::Kind::starve && fault.who == process) ||
+               (fault.kind == Fault::Kind::cut && (fault.who == process || fault.whom == process));
     });
 }
 

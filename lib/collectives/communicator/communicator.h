@@ -136,6 +136,7 @@ class Communicator {
                 std::unique_ptr<Communicator> &out);
     Topology find_topology() const;
     Status take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag);
+    Status enter_generation(int64_t deadline_ns);
     Status set_up(int64_t deadline_ns);
     Status set_up_failed(Status status) const; // with this thread's error text
     Status open_window(const Setup &setup, int64_t deadline_ns);

@@ -80,17 +80,25 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
     session->tags().take(0); // the world is the first communicator
     const int64_t deadline_ns = session->deadline(timeout_ns);
     Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
-    if (s == DTRAIN_OK) out->is_world_ = true;
-    // Of an elastic job's later generation: a newcomer that goes on knows that no other worker goes
-    // back to the last one.
-    if (s == DTRAIN_OK && out->session_->identity().generation > 0 && out->size() > 1) {
-        s = out->run_until({.kind = Kind::barrier}, deadline_ns);
-        if (s != DTRAIN_OK) {
-            s = fail_within(s, "making a communicator of %d ranks", out->size());
-            out.reset();
-        }
-    }
+    if (s != DTRAIN_OK) return s;
+    out->is_world_ = true;
+    if (out->session_->identity().generation == 0 || out->size() == 1) return DTRAIN_OK;
+    s = out->enter_generation(deadline_ns);
+    if (s == DTRAIN_OK) return DTRAIN_OK;
+    s = fail_within(s, "making a communicator of %d ranks", out->size());
+    out.reset();
     return s;
+}
+
+// Of an elastic job's later generation. A member of the last one that has passed the first barrier
+// does not go back to it, whatever comes. A newcomer is in this generation once it has passed the
+// second one, as nobody else goes back then: without it, some might give up in the first barrier
+// when their time is over, and the newcomers that had passed it would go on as a second job.
+Status Communicator::enter_generation(int64_t deadline_ns) {
+    if (Status s = run_until({.kind = Kind::barrier}, deadline_ns); s != DTRAIN_OK) return s;
+    const Status s = run_until({.kind = Kind::barrier}, deadline_ns);
+    const bool is_newcomer = session_->entry() != nullptr;
+    return is_newcomer ? s : DTRAIN_OK; // the next call tells of a failure
 }
 
 // ---- set-up: rank 0 decides what must be equal on all ranks ----

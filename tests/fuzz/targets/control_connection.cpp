@@ -56,9 +56,11 @@ struct Side {
         for (ssize_t n; (n = recv(relay.get(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
             written.insert(written.end(), bytes, bytes + n);
     }
-    void hear(const Bytes &bytes) const {
-        if (!bytes.empty())
-            (void)!::send(relay.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    // How many of them it has room for.
+    size_t hear(const Bytes &bytes) const {
+        const ssize_t n =
+            ::send(relay.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        return n < 0 ? 0 : size_t(n);
     }
 
     Fd relay;
@@ -83,9 +85,13 @@ void act(Side sides[2], fuzz::Input &in, bool &changed) {
             bytes[(at + i) % bytes.size()] ^= mask[i];
         changed = true;
         from.written.clear();
-        return to.hear(bytes);
+        to.hear(bytes);
+        return;
     }
-    case Step::insert: changed = true; return to.hear(in.bytes(in.byte()));
+    case Step::insert:
+        changed = true;
+        to.hear(in.bytes(in.byte()));
+        return;
     case Step::drop:
         changed = true;
         from.written.clear();
@@ -101,8 +107,7 @@ void act(Side sides[2], fuzz::Input &in, bool &changed) {
         from.over = from.over || what < 128;
         return;
     }
-    from.written.erase(from.written.begin(), from.written.begin() + long(bytes.size()));
-    to.hear(bytes);
+    from.written.erase(from.written.begin(), from.written.begin() + long(to.hear(bytes)));
 }
 
 } // namespace
