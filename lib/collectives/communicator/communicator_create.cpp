@@ -19,6 +19,11 @@ uint64_t derived_uid(uint64_t parent, uint64_t seq) {
     return (h ^ h >> 32) | 1u << 1; // never equals the world's
 }
 
+Status take_choices(const Setup &setup, std::optional<Algorithm> &forced) {
+    if (Status s = check_rules(setup); s != DTRAIN_OK) return s;
+    return find_forced(setup, forced);
+}
+
 } // namespace
 
 Communicator::Communicator(std::shared_ptr<cluster::Session> session, Membership &&ranks)
@@ -135,7 +140,7 @@ Status Communicator::set_up(int64_t deadline_ns) {
         session_->options().number("eager.bytes") < 0)
         limit_eager(*this, setup.eager_bytes);
     std::optional<Algorithm> forced;
-    if (Status s = find_forced(setup, forced); s != DTRAIN_OK) {
+    if (Status s = take_choices(setup, forced); s != DTRAIN_OK) {
         const std::string text = error_text();
         faults_.give_up(s, text.c_str());
         return fail(s, "%s", text.c_str());

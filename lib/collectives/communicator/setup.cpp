@@ -3,6 +3,7 @@
 #include "collectives/communicator/setup.h"
 
 #include "base/nearest.h"
+#include "collectives/cost/choose.h"
 
 #include <cstring>
 #include <string>
@@ -10,6 +11,14 @@
 #include <vector>
 
 namespace dtrain::collectives {
+
+Status check_rules(const Setup &setup) {
+    if (setup.choice_rules == choice_rules) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_VERSION,
+                "rank 0's library chooses algorithms by rules %u, this rank's by rules %u; use the "
+                "same version on all ranks",
+                setup.choice_rules, choice_rules);
+}
 
 Status find_forced(const Setup &setup, std::optional<Algorithm> &out) {
     out.reset();

@@ -25,7 +25,8 @@ struct Setup {
     // Forced for all-reduce over messages; "": none. A name, since another version of the library
     // may number algorithms differently.
     char algorithm[max_algorithm_name];
-    int32_t adapts; // 1: option tuning.adapt
+    int32_t adapts;        // 1: option tuning.adapt
+    uint32_t choice_rules; // of rank 0's library
     uint8_t handle[transport::Device::max_blob];
 };
 
@@ -35,6 +36,9 @@ Setup offer(cluster::Session &session, const Membership &ranks, const Topology &
 // Describes the job, not the communicator, so that a tuning file serves parts of the job, too; the
 // transports are those between these ranks.
 Machine machine_of(cluster::Session &session, const Membership &ranks);
+
+// VERSION: this library makes other choices of the same figures.
+Status check_rules(const Setup &setup);
 
 // Finds the forced algorithm, if there is one. VERSION: this library does not have it.
 Status find_forced(const Setup &setup, std::optional<Algorithm> &out);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/cores.h"
 #include "collectives/communicator/setup.h"
+#include "collectives/cost/choose.h"
 #include "collectives/window/window_exchange.h"
 
 #include <algorithm>
@@ -121,6 +122,7 @@ Setup offer(cluster::Session &session, const Membership &ranks, const Topology &
     const Options &options = session.options();
     engine::Mesh &mesh = session.mesh();
     setup.chunk_bytes = usual_chunk;
+    setup.choice_rules = choice_rules;
     setup.adapts = int32_t(options.number("tuning.adapt"));
     Algorithm algorithm; // "auto" and "window" parse to none: no algorithm over messages
     if (parse_algorithm(options.text("allreduce.algorithm"), algorithm))

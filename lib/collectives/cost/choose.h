@@ -8,6 +8,11 @@
 
 namespace dtrain::collectives {
 
+// Numbers what choose() and piece_bytes() make of the same arguments. Ranks whose libraries differ
+// in it would wait for each other's other algorithm, so they make no communicator together. A test
+// says when it must change.
+inline constexpr uint32_t choice_rules = 1;
+
 struct Candidate {
     Algorithm algorithm;
     double ns; // predicted
