@@ -1,5 +1,6 @@
 // NCCL's listenComm: makes a receiving connection of each hello. One whose sender then says nothing
-// keeps no other out. SPDX-License-Identifier: Apache-2.0
+// keeps no other out.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/log.h"
 #include "nccl/comm.h"
