@@ -203,6 +203,44 @@ void shrinks_while_another_destroys_a_table(void **) {
     assert_true(processes::now_ns() - since < 20'000'000'000);
 }
 
+// As one that ends for an error of its own does, while the other waits for it in a call.
+void destroys_a_table_that_another_has(void **) {
+    Job job;
+    const int64_t since = processes::now_ns();
+    job.start(2, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context({{"op.timeout", "60s"}});
+        dtrain_comm_t *comm = processes::join(job, context, rank, 2);
+        dtrain_table_t *table = make_table(comm, 10000);
+        if (rank == 1) {
+            FAILS(DTRAIN_ERR_PEER, dtrain_barrier(comm, nullptr, nullptr));
+            REQUIRE(ranks::last_error().find("rank 0 has left") != std::string::npos);
+        }
+        OK(dtrain_table_destroy(table));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+    assert_true(processes::now_ns() - since < 30'000'000'000);
+}
+
+// What another still pushes is not lost, however long it takes.
+void destroys_a_table_that_another_uses(void **) {
+    Job job;
+    job.start(2, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context({{"op.timeout", "60s"}});
+        dtrain_comm_t *comm = processes::join(job, context, rank, 2);
+        dtrain_table_t *table = make_table(comm, 10000);
+        const std::vector<float> ones(10000, 1);
+        const int64_t begin = processes::now_ns();
+        while (rank == 1 && processes::now_ns() - begin < 4'000'000'000)
+            OK(dtrain_table_push(table, 0, ones.size(), ones.data(), nullptr, nullptr));
+        OK(dtrain_table_destroy(table));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 void serve(Job &job, int workers) {
     dtrain_context_t *context = ranks::make_context({});
     dtrain_server_params_t params;
@@ -263,6 +301,8 @@ int main() {
         cmocka_unit_test(killed_in_a_large_gather),
         cmocka_unit_test(killed_over_tcp),
         cmocka_unit_test(shrinks_while_another_destroys_a_table),
+        cmocka_unit_test(destroys_a_table_that_another_has),
+        cmocka_unit_test(destroys_a_table_that_another_uses),
         cmocka_unit_test(stopped),
         cmocka_unit_test(stopped_in_a_large_sum),
         cmocka_unit_test(left_early),

@@ -278,6 +278,7 @@ void Session::group_failed(uint64_t uid, Status status, const std::string &text,
 }
 
 void Session::calls_wanted(uint64_t uid) {
+    awaited_at_ = agent_.clock().now_ns();
     tell_group(uid, [](Group &group) { group.calls_wanted(); });
 }
 

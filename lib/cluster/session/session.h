@@ -117,6 +117,9 @@ class Session final : public Observer, public engine::Background, public engine:
     // Whether another member has aborted the group of all workers, or shrinks it: it may never do
     // again what this one waits for.
     bool is_given_up() const { return given_up_.load(std::memory_order_relaxed); }
+    // When this process was last told that others stall in calls of a group which it has not begun,
+    // as it is about once a second, on the agent's clock; 0: never.
+    int64_t awaited_at() const { return awaited_at_.load(std::memory_order_relaxed); }
     // Before a new group's first operation: what peers have said of their connections counts, since
     // nothing else tells of those that a peer has ended.
     void hear_of_ended_connections();
@@ -179,6 +182,7 @@ class Session final : public Observer, public engine::Background, public engine:
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event
     std::atomic<bool> given_up_{false};
+    std::atomic<int64_t> awaited_at_{0};
 };
 
 } // namespace dtrain::cluster

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint64_t group_uid = 0x7073;         // communicators have odd or larger ones
 constexpr int64_t least_peer_memory = 1 << 20; // bytes for a few answers and packs
+// The first time, what others wait for may already be on its way.
+constexpr int64_t awaited_for = 500 * ms;
 constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
 
 } // namespace
@@ -302,13 +304,21 @@ void Node::drop_table(ClientTable *table, bool failed) {
 void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     uint32_t id = table->id;
     drop_table(table, failed);
+    const int64_t begun_ns = agent_.clock().now_ns();
+    int64_t first_ns = 0;
+    const auto is_awaited = [&] {
+        const int64_t last_ns = session_->awaited_at();
+        if (first_ns == 0 && last_ns > begun_ns) first_ns = last_ns;
+        return first_ns != 0 && last_ns >= first_ns + awaited_for;
+    };
     const auto served = [&] {
         bool held = false;
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
-        return !held || session_->is_given_up();
+        return !held || session_->is_given_up() || is_awaited();
     };
     // Other workers may still use this server's part of the table, but not while they wait for this
-    // one to shrink the job's communicator.
+    // one to shrink the job's communicator, or to begin a call: perhaps it never does, as it ends
+    // for an error.
     agent_.wait_until(served, session_->deadline(patience_ns));
 }
 
