@@ -13,6 +13,7 @@ namespace dtrain::simulator {
 namespace {
 
 constexpr uint64_t table_length = 3000;
+constexpr size_t row_length = 4, most_rows = 1 + (1 << 15) / 64;
 constexpr int patience = 3;
 // A queue looks so long whether anything moves, once a tensor is out of time.
 constexpr int64_t stuck = 6 * second;
@@ -35,7 +36,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 13;
+    static constexpr size_t act_count = 17;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -173,6 +174,84 @@ class FixedRank : Caller {
             expect(out[i], members[i / count] * 100 + rank(), "alltoall", i);
         return true;
     }
+    // Blocks of a sum, which one rank then collects.
+    bool blocks(size_t count, int root) {
+        count = count / 8 + 1;
+        Data<int64_t> in(count * members.size()), out(count, -1);
+        for (size_t i = 0; i < in.size(); i++) in[i] = process + int64_t(i / count);
+        if (!check_op(dtrain_reduce_scatter(comm_, in.data(), out.data(), count, DTRAIN_I64,
+                                            DTRAIN_SUM, nullptr, nullptr),
+                      "reduce_scatter"))
+            return false;
+        const int64_t sum = std::accumulate(members.begin(), members.end(), int64_t{0});
+        for (size_t i = 0; i < count; i++)
+            expect(out[i], sum + int64_t{rank()} * size(), "reduce_scatter", i);
+        const bool collects = rank() == root;
+        Data<int64_t> all(collects ? in.size() : 0, -1);
+        begin();
+        if (!check_op(dtrain_gather(comm_, out.data(), collects ? all.data() : nullptr, count,
+                                    DTRAIN_I64, root, nullptr, nullptr),
+                      "gather"))
+            return false;
+        for (size_t i = 0; i < all.size(); i++)
+            expect(all[i], sum + int64_t(i / count) * size(), "gather", i);
+        std::ranges::fill(out, -1);
+        begin();
+        if (!check_op(dtrain_scatter(comm_, collects ? in.data() : nullptr, out.data(), count,
+                                     DTRAIN_I64, root, nullptr, nullptr),
+                      "scatter"))
+            return false;
+        for (size_t i = 0; i < count; i++)
+            expect(out[i], int64_t{members[size_t(root)]} + rank(), "scatter", i);
+        return true;
+    }
+    // Prepared once, and started again and again.
+    bool persistent(size_t count, int) {
+        dtrain_op_params_t params;
+        DTRAIN_INIT(&params);
+        params.flags = DTRAIN_OP_PERSISTENT;
+        Data<int64_t> data(count);
+        dtrain_request_t *request = nullptr;
+        bool good = check_op(dtrain_allreduce(comm_, data.data(), data.data(), count, DTRAIN_I64,
+                                              DTRAIN_SUM, &params, &request),
+                             "preparing allreduce");
+        for (int i = 0; i < 3 && good; i++) {
+            std::iota(data.begin(), data.end(), process);
+            begin();
+            good = check_op(dtrain_request_start(&request, 1), "start") &&
+                   check_op(dtrain_request_wait(request, -1), "persistent allreduce");
+            if (good) expect_sums(data, "persistent allreduce");
+        }
+        dtrain_request_free(request);
+        return good;
+    }
+    // Of some ranks, by these alone.
+    bool group(size_t count, int) {
+        if (has_shrunk_) return true; // its errors name ranks of the job
+        const uint64_t chosen = random_() | uint64_t{1} << random_() % uint64_t(size());
+        std::vector<int32_t> ranks;
+        std::vector<int> those;
+        for (int i = 0; i < size(); i++)
+            if (chosen >> i & 1) ranks.push_back(i), those.push_back(members[size_t(i)]);
+        bool good = true;
+        if (chosen >> rank() & 1) {
+            dtrain_comm_t *some = nullptr;
+            begin();
+            if (!check(dtrain_comm_create_group(comm_, ranks.data(), int32_t(ranks.size()), step_,
+                                                0, &some),
+                       "create_group", 2 * plan.op_timeout))
+                return false;
+            those.swap(members);
+            dtrain_comm_t *const whole = std::exchange(comm_, some);
+            begin();
+            good = allreduce(count, 0);
+            dtrain_comm_destroy(some);
+            comm_ = whole;
+            those.swap(members);
+        }
+        begin();
+        return good && barrier(0, 0);
+    }
     // To the next rank, from the one before, both at once.
     bool messages(size_t count, int) {
         const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
@@ -221,6 +300,43 @@ class FixedRank : Caller {
         pushed_ = 0;
         return check(dtrain_table_create(comm_, ("table " + std::to_string(step_)).c_str(), &params,
                                          &table_),
+                     "creating a table", 2 * plan.op_timeout);
+    }
+    // The same of rows, of which each call has the first ones.
+    bool rows(size_t count, int) {
+        if (has_shrunk_) return true;
+        if (sparse_ == nullptr && !make_rows()) return false;
+        Data<uint64_t> keys(count / 64 + 1);
+        for (size_t i = 0; i < keys.size(); i++) keys[i] = i * 0x9E3779B97F4A7C15u;
+        const Data<double> ones(keys.size() * row_length, 1);
+        begin();
+        if (!check_op(dtrain_table_push_rows(sparse_, keys.data(), keys.size(), ones.data(),
+                                             nullptr, nullptr),
+                      "push of rows"))
+            return false;
+        for (size_t i = 0; i < keys.size(); i++) pushed_rows_[i] += size();
+        begin();
+        if (!barrier(0, 0)) return false;
+        Data<double> values(ones.size(), -1);
+        begin();
+        if (!check_op(dtrain_table_pull_rows(sparse_, keys.data(), keys.size(), values.data(),
+                                             nullptr, nullptr),
+                      "pull of rows"))
+            return false;
+        for (size_t i = 0; i < values.size(); i++)
+            expect(values[i], pushed_rows_[i / row_length], "pull of rows", i);
+        begin();
+        return barrier(0, 0);
+    }
+    bool make_rows() {
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F64;
+        params.dim = row_length;
+        params.rule = DTRAIN_RULE_ADD;
+        pushed_rows_.assign(most_rows, 0);
+        return check(dtrain_table_create(comm_, ("rows " + std::to_string(step_)).c_str(), &params,
+                                         &sparse_),
                      "creating a table", 2 * plan.op_timeout);
     }
     bool save(size_t, int chief) {
@@ -358,14 +474,16 @@ class FixedRank : Caller {
     void leave_communicator() {
         if (table_ != nullptr) dtrain_table_destroy(table_);
         if (clocked_ != nullptr) dtrain_table_destroy(clocked_);
+        if (sparse_ != nullptr) dtrain_table_destroy(sparse_);
         kept_.destroy();
         if (comm_ != nullptr) dtrain_comm_destroy(comm_);
-        table_ = clocked_ = nullptr;
+        table_ = clocked_ = sparse_ = nullptr;
         comm_ = nullptr;
     }
     // Each table may wait for the last requests of the others.
     void end() {
-        const int tables = (table_ != nullptr) + (clocked_ != nullptr) + kept_.is_made();
+        const int tables =
+            (table_ != nullptr) + (clocked_ != nullptr) + (sparse_ != nullptr) + kept_.is_made();
         world->leavers |= 1u << process;
         begin();
         leave_communicator();
@@ -381,6 +499,8 @@ class FixedRank : Caller {
     dtrain_context_t *context_ = nullptr;
     dtrain_comm_t *comm_ = nullptr;
     dtrain_table_t *table_ = nullptr, *clocked_ = nullptr; // ASYNC; BSP or SSP
+    dtrain_table_t *sparse_ = nullptr;
+    Data<double> pushed_rows_; // to each element of a row
     int clock_ = 0;
     bool is_bsp_ = false;
     double pushed_ = 0; // to each element of the table
@@ -394,7 +514,9 @@ constexpr FixedRank::Act FixedRank::acts[act_count] = {
     {"messages", &FixedRank::messages},   {"table", &FixedRank::table},
     {"gradients", &FixedRank::gradients}, {"split", &FixedRank::split},
     {"clocks", &FixedRank::clocks},       {"save", &FixedRank::save},
-    {"restore", &FixedRank::restore},
+    {"restore", &FixedRank::restore},     {"rows", &FixedRank::rows},
+    {"blocks", &FixedRank::blocks},       {"persistent", &FixedRank::persistent},
+    {"group", &FixedRank::group},
 };
 
 } // namespace
