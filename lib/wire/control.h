@@ -15,7 +15,7 @@ namespace dtrain::wire {
 
 // Version of the messages below, and of all else that ranks of a job send each other or read in
 // each other's memory (collectives/window/window.h); peers must have one in common.
-inline constexpr uint32_t control_version = 3;
+inline constexpr uint32_t control_version = 4;
 
 struct Transport {
     std::string name;
@@ -101,7 +101,7 @@ struct Relay {
     uint32_t channel = 0;
     std::vector<uint8_t> bytes;
 };
-inline constexpr size_t group_tags = 1024;
+inline constexpr size_t group_tags = 512;
 using TagSet = std::array<uint64_t, group_tags / 64>; // bit t of word t / 64: tag id t is in use
 // Which members make up a new group; the rules are in group_votes.cpp.
 enum class GroupKind : uint8_t {

@@ -64,6 +64,30 @@ void over_shm(void **) { members_only({}); }
 void over_tcp(void **) { members_only({{"transports", "tcp"}}); }
 void without_helper(void **) { members_only({{"progress", "manual"}}); }
 
+// A group's end leaves the messages of all others, whatever numbers their tags have got.
+void many_groups_lose_no_message(void **) {
+    constexpr int32_t groups = 3000, ahead = 16;
+    ranks::run(2, {{"transports", "tcp"}, {"op.timeout", "20s"}},
+               [](int rank, dtrain_comm_t *comm) {
+                   for (int32_t i = 0; i < groups + ahead; i++) {
+                       if (rank == 0) {
+                           OK(dtrain_send(comm, &i, 1, DTRAIN_I32, 1, 0, nullptr, nullptr));
+                           if (i % ahead == 0) OK(dtrain_barrier(comm, nullptr, nullptr));
+                           continue;
+                       }
+                       if (i % ahead == 0) OK(dtrain_barrier(comm, nullptr, nullptr));
+                       if (i < ahead) continue;
+                       dtrain_comm_t *alone = nullptr;
+                       OK(create(comm, {1}, i, &alone));
+                       OK(dtrain_comm_destroy(alone));
+                       int32_t got = -1;
+                       OK(dtrain_recv(comm, &got, 1, DTRAIN_I32, 0, 0, nullptr, nullptr));
+                       REQUIRE(got == i - ahead);
+                   }
+                   OK(dtrain_barrier(comm, nullptr, nullptr));
+               });
+}
+
 // All ranks reduce on the communicator, while a thread of some makes groups of them.
 void others_are_busy(void **) {
     ranks::run(4, {}, [](int rank, dtrain_comm_t *comm) {
@@ -253,6 +277,7 @@ int main() {
         cmocka_unit_test(over_shm),
         cmocka_unit_test(over_tcp),
         cmocka_unit_test(without_helper),
+        cmocka_unit_test(many_groups_lose_no_message),
         cmocka_unit_test(others_are_busy),
         cmocka_unit_test(threads_over_shm),
         cmocka_unit_test(threads_over_tcp),

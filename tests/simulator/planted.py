@@ -32,7 +32,7 @@ PLANTS = {
     "a repeated push counts twice": (
         "lib/ps/server/server_table.cpp", "switch (entry.progress) {",
         "switch (entry.progress == Progress::done ? Progress::unseen : entry.progress) {",
-        "is wrong|were answered|at clock"),
+        "is wrong|were answered|at clock|a number of pushes other than"),
     "the wrong rank is named": (
         "lib/cluster/host/names.cpp", "peer.index, peer.label.c_str());", "peer.index + 1, peer.label.c_str());",
         "blames"),

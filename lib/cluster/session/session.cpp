@@ -17,6 +17,8 @@ constexpr int most_polls = 1000;
 constexpr size_t most_former = 16;
 
 static_assert(engine::max_jobs == wire::max_jobs);
+// Otherwise two groups would have the same tags.
+static_assert(engine::max_groups == wire::group_tags);
 
 } // namespace
 

@@ -16,7 +16,7 @@ constexpr uint64_t largest_exchange = 64 << 10;
 
 // Ranks of libraries that lay a window out differently must not share one. They never are in one
 // job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).
-static_assert(wire::control_version == 3 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
+static_assert(wire::control_version == 4 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
                   sizeof(Introduction) == 128 && sizeof(accel::DirectBuffer) == 96 &&
                   sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 2304 &&
                   offsetof(RankFlags, introduction) == 1664,

@@ -30,13 +30,14 @@ Peer peer(int32_t index) {
 }
 
 std::vector<Message> one_of_each() {
-    GroupReply ok{5, DTRAIN_OK, "", {0, 2}, {3, 9}, 77, 1023};
+    GroupReply ok{5, DTRAIN_OK, "", {0, 2}, {3, 9}, 77, group_tags - 1};
     GroupReply late{5, DTRAIN_ERR_TIMEOUT, "still waiting", {2}, {10}};
     GroupReply again{5, DTRAIN_OK, "", {2, 0}, {11, 4}, 0, 0, true, {}, 7};
     again.used[3] = 5;
     Gone gone{9, 3, true, "rank 3 left the job", false, true};
-    GroupRequest request{5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, 1023, 2};
-    request.used[15] = 1;
+    GroupRequest request{
+        5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, int32_t(group_tags) - 1, 2};
+    request.used.back() = 1;
     ReformRequest reform{5, {0, 2}, 3, second, "5f@10.0.0.1:7", 2, 8, true};
     Moved moved{5,
                 3,
@@ -106,7 +107,7 @@ void values_survive(void **) {
     assert_int_equal(std::get<Roster>(back).members[1].slot, 3);
     decode(encode(one_of_each()[12]), back);
     assert_int_equal(std::get<GroupRequest>(back).user_tag, -7);
-    assert_int_equal(std::get<GroupRequest>(back).held, 1023);
+    assert_int_equal(std::get<GroupRequest>(back).held, group_tags - 1);
     decode(encode(one_of_each()[14]), back);
     const GroupReply &again = std::get<Rejoin>(back).replies[2];
     assert_true(again.again && again.used[3] == 5 && again.round == 7);
@@ -156,9 +157,9 @@ void out_of_bounds(void **) {
         {"timeout", GroupRequest{1, {0}, {}, -1, 1}},
         {"serial", GroupRequest{1, {0}, {}, 1, 0}},
         {"kind of group", GroupRequest{1, {0}, {}, 1, 1, GroupKind(uint8_t(GroupKind::last) + 1)}},
-        {"tag", GroupRequest{1, {0}, {}, 1, 1, GroupKind::create, 0, 1024}},
+        {"tag", GroupRequest{1, {0}, {}, 1, 1, GroupKind::create, 0, int32_t(group_tags)}},
         {"tag", GroupRequest{1, {0}, {}, 1, 1, GroupKind::create, 0, -2}},
-        {"tag", GroupReply{1, DTRAIN_OK, "", {0}, {1}, 1, 1024}},
+        {"tag", GroupReply{1, DTRAIN_OK, "", {0}, {1}, 1, group_tags}},
         {"list of members", GroupReply{1, DTRAIN_OK, "", {}, {}, 1}},
         {"list of serial", GroupReply{1, DTRAIN_OK, "", {0, 1}, {1}, 1}},
         {"slot", slot},
