@@ -142,6 +142,30 @@ void stopped(void **) {
 }
 void stopped_in_a_large_sum(void **) { stop_one(1, 1'000'000); }
 
+// The news may come before the others have made the communicator.
+void aborted_as_soon_as_it_is_made(void **) {
+    constexpr int size = 3, rounds = 100;
+    Job job;
+    const int64_t since = processes::now_ns();
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context =
+            ranks::make_context({{"transports", "tcp"}, {"op.timeout", "60s"}});
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        for (int i = 0; i < rounds; i++) {
+            dtrain_comm_t *copy = nullptr;
+            OK(dtrain_comm_duplicate(comm, &copy));
+            if (rank == i % size) OK(dtrain_comm_abort(copy, "early"));
+            FAILS(DTRAIN_ERR_ABORTED, dtrain_barrier(copy, nullptr, nullptr));
+            OK(dtrain_comm_destroy(copy));
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+        }
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+    assert_true(processes::now_ns() - since < 50'000'000'000);
+}
+
 // A rank that leaves in peace fails only those who still wait for it.
 void left_early(void **) {
     constexpr int size = 3, leaver = 2;
@@ -301,6 +325,7 @@ int main() {
         cmocka_unit_test(killed_in_a_large_gather),
         cmocka_unit_test(killed_over_tcp),
         cmocka_unit_test(shrinks_while_another_destroys_a_table),
+        cmocka_unit_test(aborted_as_soon_as_it_is_made),
         cmocka_unit_test(destroys_a_table_that_another_has),
         cmocka_unit_test(destroys_a_table_that_another_uses),
         cmocka_unit_test(stopped),

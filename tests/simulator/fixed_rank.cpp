@@ -1,6 +1,7 @@
 // A rank of a job that only shrinks.
 // SPDX-License-Identifier: Apache-2.0
 #include "kept_table.h"
+#include "more_calls.h"
 
 #include <algorithm>
 #include <bit>
@@ -36,7 +37,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 17;
+    static constexpr size_t act_count = 21;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -445,6 +446,12 @@ class FixedRank : Caller {
         return good && barrier(0, 0);
     }
 
+    Here here() { return {*this, context_, comm_}; }
+    bool averages(size_t count, int) { return average_with_neighbors(here(), count); }
+    bool aborted(size_t, int who) { return abort_a_copy(here(), who) && barrier(0, 0); }
+    bool canceled(size_t, int) { return cancel_a_receive(here()); }
+    bool registered(size_t count, int) { return sum_in_registered_memory(here(), count); }
+
     // Those who are left shrink, and the work goes on.
     bool go_on() {
         dtrain_comm_t *smaller = nullptr;
@@ -508,15 +515,17 @@ class FixedRank : Caller {
 };
 
 constexpr FixedRank::Act FixedRank::acts[act_count] = {
-    {"allreduce", &FixedRank::allreduce}, {"several", &FixedRank::several},
-    {"barrier", &FixedRank::barrier},     {"broadcast", &FixedRank::broadcast},
-    {"allgather", &FixedRank::allgather}, {"alltoall", &FixedRank::alltoall},
-    {"messages", &FixedRank::messages},   {"table", &FixedRank::table},
-    {"gradients", &FixedRank::gradients}, {"split", &FixedRank::split},
-    {"clocks", &FixedRank::clocks},       {"save", &FixedRank::save},
-    {"restore", &FixedRank::restore},     {"rows", &FixedRank::rows},
-    {"blocks", &FixedRank::blocks},       {"persistent", &FixedRank::persistent},
-    {"group", &FixedRank::group},
+    {"allreduce", &FixedRank::allreduce},   {"several", &FixedRank::several},
+    {"barrier", &FixedRank::barrier},       {"broadcast", &FixedRank::broadcast},
+    {"allgather", &FixedRank::allgather},   {"alltoall", &FixedRank::alltoall},
+    {"messages", &FixedRank::messages},     {"table", &FixedRank::table},
+    {"gradients", &FixedRank::gradients},   {"split", &FixedRank::split},
+    {"clocks", &FixedRank::clocks},         {"save", &FixedRank::save},
+    {"restore", &FixedRank::restore},       {"rows", &FixedRank::rows},
+    {"blocks", &FixedRank::blocks},         {"persistent", &FixedRank::persistent},
+    {"group", &FixedRank::group},           {"averages", &FixedRank::averages},
+    {"aborted", &FixedRank::aborted},       {"canceled", &FixedRank::canceled},
+    {"registered", &FixedRank::registered},
 };
 
 } // namespace

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int most_polls = 1000;
 constexpr size_t most_former = 16;
+constexpr size_t most_early = 64;
 
 static_assert(engine::max_jobs == wire::max_jobs);
 // Otherwise two groups would have the same tags.
@@ -181,6 +182,8 @@ void Session::add_group(uint64_t uid, Group *group) {
         for (uint32_t m = 0; m < job_->members().size(); m++)
             if (group->contains(m) && job_->member_status(int32_t(m)) != DTRAIN_OK)
                 group->member_lost(m, DTRAIN_ERR_PEER, std::string(error_text()).c_str(), true);
+        for (const GroupFailure &failure : early_)
+            if (failure.uid == uid) failure.tell(*group);
     });
 }
 
@@ -276,7 +279,16 @@ void Session::member_left(int32_t member) {
 void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
                            uint64_t from) {
     if (uid == world_uid && status == DTRAIN_ERR_ABORTED) given_up_ = true;
-    tell_group(uid, [=](Group &group) { group.failed(status, text.c_str(), guilty, from); });
+    hand_in(
+        [this, failure = GroupFailure{uid, status, text, guilty, from}] { group_failed(failure); });
+}
+
+void Session::group_failed(const GroupFailure &failure) {
+    const auto [begin, end] = groups_.equal_range(failure.uid);
+    for (auto at = begin; at != end; ++at) failure.tell(*at->second);
+    if (begin != end) return;
+    if (early_.size() >= most_early) early_.pop_front();
+    early_.push_back(failure);
 }
 
 void Session::calls_wanted(uint64_t uid) {

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -109,7 +110,8 @@ class Session final : public Observer, public engine::Background, public engine:
     uint32_t ranks_per_core() const { return ranks_per_core_; }
 
     // A group is told of events that concern it from add_group() until remove_group() returns.
-    // Adding a group with a member that is already lost fails the group at once.
+    // Adding a group with a member that is already lost fails the group at once; so does adding one
+    // that another member has failed before.
     void add_group(uint64_t uid, Group *group);
     void remove_group(uint64_t uid, Group *group);
 
@@ -162,6 +164,16 @@ class Session final : public Observer, public engine::Background, public engine:
     };
     void hand_in(std::function<void()> event);
     template <class F> void tell_group(uint64_t uid, F &&f);
+    // Another member may fail a group before this one has made it.
+    struct GroupFailure {
+        uint64_t uid;
+        Status status;
+        std::string text;
+        int32_t guilty;
+        uint64_t from;
+        void tell(Group &group) const { group.failed(status, text.c_str(), guilty, from); }
+    };
+    void group_failed(const GroupFailure &failure);
     void take_what_has_come();
 
     engine::Agent &agent_;
@@ -177,7 +189,9 @@ class Session final : public Observer, public engine::Background, public engine:
     std::vector<Fd> former_; // the listeners of the last generations
     engine::Mesh mesh_;
     std::unique_ptr<engine::Staging> staging_;
-    std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock
+    // Under the agent's lock.
+    std::unordered_multimap<uint64_t, Group *> groups_;
+    std::deque<GroupFailure> early_; // of groups that are not there, the last ones
     TagIds tags_;
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event

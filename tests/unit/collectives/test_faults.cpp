@@ -140,6 +140,44 @@ void a_communicator_that_is_made_outlives_its_parent(void **) {
     assert_int_equal(request.outcome().status, DTRAIN_ERR_TIMEOUT);
 }
 
+// Another rank may be done with making a communicator, and break it, before this one begins.
+void a_failure_comes_before_the_group(void **) {
+    Job job;
+    constexpr uint64_t uid = 123457;
+    constexpr int others = 200;
+    std::vector<std::string> told;
+    struct Listener final : cluster::Group {
+        explicit Listener(std::vector<std::string> &all) : told(all) {}
+        bool contains(uint32_t) const override { return false; }
+        void member_lost(uint32_t, Status, const char *, bool) override {}
+        void member_left(uint32_t) override {}
+        void peer_broken(uint32_t, Status, const char *, bool) override {}
+        void failed(Status, const char *text, int32_t, uint64_t from) override {
+            told.push_back(text + std::to_string(from));
+        }
+        void calls_wanted() override {}
+        void rank_behind(int32_t, uint64_t) override {}
+        std::vector<std::string> &told;
+    } group{told};
+    const auto fail = [&](uint64_t which, const char *text) {
+        job.session->group_failed(which, DTRAIN_ERR_ABORTED, text, 0, 5);
+        job.agent.work();
+    };
+    fail(uid, "first ");
+    fail(uid + 2, "another's ");
+    job.session->add_group(uid, &group);
+    assert_true((told == std::vector<std::string>{"first 5"}));
+    fail(uid, "second ");
+    assert_true((told == std::vector<std::string>{"first 5", "second 5"}));
+    job.session->remove_group(uid, &group);
+    told.clear();
+    // They take up so much room and no more.
+    for (uint64_t i = 0; i < others; i++) fail(1000 + 2 * i, "");
+    job.session->add_group(uid, &group);
+    assert_true(told.empty());
+    job.session->remove_group(uid, &group);
+}
+
 // Nothing more comes, or what is on its way still does.
 void a_lost_rank(void **) {
     auto ends = [](Communicator &c) {
@@ -161,6 +199,7 @@ int main() {
         cmocka_unit_test(leaving_is_the_better_explanation),
         cmocka_unit_test(what_breaks_the_parent_ends_the_making),
         cmocka_unit_test(a_communicator_that_is_made_outlives_its_parent),
+        cmocka_unit_test(a_failure_comes_before_the_group),
         cmocka_unit_test(a_lost_rank),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
