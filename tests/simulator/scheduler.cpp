@@ -83,9 +83,11 @@ void describe_threads(char *text, size_t room) {
     }
 }
 
+// Their places are not used again: the process takes a moment to end, in which it would take a
+// baton that is for another thread.
 void forget_threads(int process) {
     for (Thread &thread : all_threads())
-        if (thread.process == process) thread.state = Thread::State::unused;
+        if (thread.process == process) thread.state = Thread::State::ended;
 }
 
 void happen(Fault &fault) {

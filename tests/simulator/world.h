@@ -10,7 +10,7 @@
 
 namespace dtrain::simulator {
 
-inline constexpr int most_processes = 12, most_threads = 96, most_objects = 768, most_pipes = 512,
+inline constexpr int most_processes = 12, most_threads = 128, most_objects = 768, most_pipes = 512,
                      most_descriptors = 384, most_waits = 24, most_faults = 8;
 inline constexpr uint32_t ring_bytes = 64 << 10; // what a connection holds in one direction
 inline constexpr int64_t us = 1'000, ms = 1'000'000, second = 1'000'000'000;
