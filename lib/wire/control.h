@@ -72,7 +72,8 @@ struct Gone {
     // Lost: DTRAIN_ERR_CORRUPT if its connection carried what no member sends.
     Status status = DTRAIN_ERR_PEER;
 };
-inline constexpr uint64_t no_calls = UINT64_MAX; // a number beyond those of all calls
+// Beyond the numbers of all calls: the group has not failed, but a member asks for its shrink.
+inline constexpr uint64_t no_calls = UINT64_MAX;
 struct GroupFailed {
     uint64_t group = 0;
     std::vector<int32_t> members;

@@ -109,33 +109,35 @@ void Listener::answer(const Hello &hello) {
 }
 
 // Whether the guest has failed, and whether it is connected.
-Status Listener::look(Guest &guest, bool &gone, bool &ready) {
+void Listener::look(Guest &guest, bool &gone, bool &ready) {
     gone = guest.welcome == nullptr;
-    if (gone) return DTRAIN_OK;
+    if (gone) return;
     {
         const Rail::Lock lock = control_.lock();
-        if (Status s = control_.progress(); s != DTRAIN_OK) return s;
         const bool sent = guest.welcome->done && guest.welcome->status == DTRAIN_OK;
         gone = !sent && (guest.welcome->done || guest.control_link->ended());
-        if (gone || !sent) return DTRAIN_OK;
+        if (gone || !sent) return;
     }
     gone = guest.ready == nullptr; // it was refused
-    if (gone) return DTRAIN_OK;
+    if (gone) return;
     const Rail::Lock lock = rail_.lock();
-    if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
     const Operation &told = *guest.ready;
     ready = told.done && told.status == DTRAIN_OK &&
             decode_ready(told.buffer, told.bytes, guest.end.peer);
     gone = !ready && (told.done || guest.end.link->ended());
-    return DTRAIN_OK;
 }
 
-// Of the first that is connected.
+// Of the first that is connected. The control device has moved in take_hello().
 Status Listener::finish(std::unique_ptr<Comm> &out) {
+    if (guests_.empty()) return DTRAIN_OK;
+    {
+        const Rail::Lock lock = rail_.lock();
+        if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
+    }
     for (size_t i = 0; i < guests_.size();) {
         Guest &guest = guests_[i];
         bool gone = false, ready = false;
-        if (Status s = look(guest, gone, ready); s != DTRAIN_OK) return s;
+        look(guest, gone, ready);
         if (ready) {
             out = std::make_unique<Comm>(rail_, Comm::Direction::receive,
                                          std::exchange(guest.end, {}), guest.who);

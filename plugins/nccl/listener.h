@@ -38,7 +38,7 @@ class Listener {
     Status take_hello(Hello &hello, bool &taken);
     void answer(const Hello &hello);
     Status finish(std::unique_ptr<Comm> &out);
-    Status look(Guest &guest, bool &gone, bool &ready);
+    void look(Guest &guest, bool &gone, bool &ready);
     void drop(size_t guest);
 
     std::mutex mutex_; // taken before those of rails

@@ -192,7 +192,12 @@ void Session::remove_group(uint64_t uid, Group *group) {
         auto [begin, end] = groups_.equal_range(uid);
         auto at = std::find_if(begin, end, [&](auto &entry) { return entry.second == group; });
         if (at != end) groups_.erase(at);
+        shrinking_.erase(uid);
     });
+}
+
+void Session::has_shrunk(uint64_t uid) {
+    agent_.locked([&] { shrinking_.erase(uid); });
 }
 
 // ---- events of the data plane ----
@@ -278,13 +283,16 @@ void Session::member_left(int32_t member) {
 
 void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
                            uint64_t from) {
-    if (uid == world_uid && status == DTRAIN_ERR_ABORTED) given_up_ = true;
     hand_in(
         [this, failure = GroupFailure{uid, status, text, guilty, from}] { group_failed(failure); });
 }
 
 void Session::group_failed(const GroupFailure &failure) {
     const auto [begin, end] = groups_.equal_range(failure.uid);
+    if (failure.from == wire::no_calls) {
+        if (begin != end) shrinking_.insert(failure.uid);
+        return;
+    }
     for (auto at = begin; at != end; ++at) failure.tell(*at->second);
     if (begin != end) return;
     if (early_.size() >= most_early) early_.pop_front();

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -51,8 +52,6 @@ class Group {
 
 // The addresses of the agent's devices, which members tell each other.
 std::vector<TransportAddress> transport_addresses(engine::Agent &agent);
-
-inline constexpr uint64_t world_uid = 1; // of the group of all workers
 
 struct SessionParams {
     Identity identity;
@@ -116,9 +115,10 @@ class Session final : public Observer, public engine::Background, public engine:
     void remove_group(uint64_t uid, Group *group);
 
     TagIds &tags() { return tags_; } // of its groups
-    // Whether another member has aborted the group of all workers, or shrinks it: it may never do
-    // again what this one waits for.
-    bool is_given_up() const { return given_up_.load(std::memory_order_relaxed); }
+    // Whether other members wait for this one to shrink a group, under the agent's lock.
+    bool others_shrink() const { return !shrinking_.empty(); }
+    // This process has shrunk the group, too.
+    void has_shrunk(uint64_t uid);
     // When this process was last told that others stall in calls of a group which it has not begun,
     // as it is about once a second, on the agent's clock; 0: never.
     int64_t awaited_at() const { return awaited_at_.load(std::memory_order_relaxed); }
@@ -192,10 +192,10 @@ class Session final : public Observer, public engine::Background, public engine:
     // Under the agent's lock.
     std::unordered_multimap<uint64_t, Group *> groups_;
     std::deque<GroupFailure> early_; // of groups that are not there, the last ones
+    std::set<uint64_t> shrinking_;   // groups that others shrink, and this process has not yet
     TagIds tags_;
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event
-    std::atomic<bool> given_up_{false};
     std::atomic<int64_t> awaited_at_{0};
 };
 

@@ -44,7 +44,7 @@ struct CallOptions {
 
 class Communicator {
   public:
-    static constexpr uint64_t world_uid = cluster::world_uid; // of the job's first communicator
+    static constexpr uint64_t world_uid = 1; // of the job's first communicator, of all workers
     // Collective, blocking. A communicator that cannot be made leaves nothing behind.
     static Status make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
                              std::unique_ptr<Communicator> &out);

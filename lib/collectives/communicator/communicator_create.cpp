@@ -71,9 +71,9 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), {std::move(members), self, uid, tag_id}));
     made->session_->add_group(uid, &made->faults_);
-    made->faults_.make_of(parent);
+    made->faults_.set_parent(parent);
     if (Status s = made->set_up(deadline_ns); s != DTRAIN_OK) return s;
-    made->faults_.make_of(nullptr);
+    made->faults_.set_parent(nullptr);
     out = std::move(made);
     return DTRAIN_OK;
 }

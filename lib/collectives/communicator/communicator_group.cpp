@@ -11,7 +11,9 @@ namespace dtrain::collectives {
 Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
     const int64_t deadline_ns = deadline(0);
     faults_.shrink(); // so that no rank keeps waiting in the old communicator
-    return form({cluster::GroupKind::shrink, ranks_.uid, ranks_.ids}, deadline_ns, out);
+    const Status s = form({cluster::GroupKind::shrink, ranks_.uid, ranks_.ids}, deadline_ns, out);
+    if (s == DTRAIN_OK) session_->has_shrunk(ranks_.uid);
+    return s;
 }
 
 Status Communicator::create_group(std::span<const int32_t> ranks, int32_t tag, int64_t timeout_ns,

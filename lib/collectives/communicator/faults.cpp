@@ -85,7 +85,7 @@ void Faults::cancel(const char *text) {
     agent_.locked([&] { break_with(DTRAIN_ERR_CANCELED, -1, text, 0); });
 }
 
-void Faults::make_of(const Faults *parent) {
+void Faults::set_parent(const Faults *parent) {
     agent_.locked([&] { parent_ = parent; });
 }
 

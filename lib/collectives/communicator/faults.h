@@ -37,9 +37,9 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     void give_up(Status status, const char *text);
     // Breaks it here, earlier calls included.
     void cancel(const char *text);
-    // While it is set up; nullptr: it is made. Of whose ranks it is, whose fault is one of this,
-    // too: whom it waits for may have ended the call that makes it.
-    void make_of(const Faults *parent);
+    // The communicator from which this one is being made; nullptr once it is made. When the parent
+    // breaks, what stalls here fails: the rank that it waits for may have given up the making.
+    void set_parent(const Faults *parent);
     void shrink(); // as cancel(); the other ranks' calls fail if this rank has not ended them
 
     // cluster::Group and engine::OperationListener, under the agent's lock

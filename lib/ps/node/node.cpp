@@ -312,13 +312,15 @@ void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
         return first_ns != 0 && last_ns >= first_ns + awaited_for;
     };
     const auto served = [&] {
-        bool held = false;
-        agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
-        return !held || session_->is_given_up() || is_awaited();
+        bool needed = false;
+        agent_.locked([&] {
+            needed = server_ != nullptr && server_->holds(id) && !session_->others_shrink();
+        });
+        return !needed || is_awaited();
     };
     // Other workers may still use this server's part of the table, but not while they wait for this
-    // one to shrink the job's communicator, or to begin a call: perhaps it never does, as it ends
-    // for an error.
+    // one to shrink a communicator, or to begin a call: perhaps it never does, as it ends for an
+    // error.
     agent_.wait_until(served, session_->deadline(patience_ns));
 }
 

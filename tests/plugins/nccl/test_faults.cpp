@@ -155,7 +155,6 @@ void a_stopped_receiver(void **) {
         });
 }
 
-// Nothing of them stays that would take up room: each leaves a message that is not received.
 // Each has sent its hello, and does nothing more.
 void silent_guests_keep_nobody_out(void **) {
     two_sides(
@@ -204,6 +203,7 @@ void silent_guests_keep_nobody_out(void **) {
         });
 }
 
+// Nothing of them stays that would take up room: each leaves a message that is not received.
 void many_connections_after_each_other(void **) {
     constexpr int rounds = 300;
     constexpr size_t length = 4000; // kept by the receiver's device

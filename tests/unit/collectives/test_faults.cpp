@@ -115,7 +115,7 @@ void what_breaks_the_parent_ends_the_making(void **) {
     engine::Request request;
     int32_t value = 7;
     receive(request, value);
-    child->faults().make_of(&job.comm->faults());
+    child->faults().set_parent(&job.comm->faults());
     job.agent.locked(
         [&] { job.comm->faults().failed(DTRAIN_ERR_PEER, "rank 4 lost: closed", -1, 1000); });
     job.agent.wait(request, INT64_MAX);
@@ -178,6 +178,34 @@ void a_failure_comes_before_the_group(void **) {
     job.session->remove_group(uid, &group);
 }
 
+// Until this process shrinks it, too, or has no use for it any more.
+void others_wait_in_a_shrink(void **) {
+    Job job;
+    cluster::Session &session = *job.session;
+    const auto tell = [&](uint64_t uid, uint64_t from) {
+        session.group_failed(uid, DTRAIN_ERR_ABORTED, "rank 1 shrinks the communicator", 1, from);
+        job.agent.work();
+    };
+    const auto others_shrink = [&] {
+        bool out = false;
+        job.agent.locked([&] { out = session.others_shrink(); });
+        return out;
+    };
+    const uint64_t world = job.comm->uid();
+    tell(world + 2, wire::no_calls); // of no group here
+    assert_false(others_shrink());
+    for (int i = 0; i < 2; i++) {
+        tell(world, wire::no_calls);
+        assert_true(others_shrink());
+        assert_int_equal(job.comm->status(), DTRAIN_OK);
+        session.has_shrunk(world);
+        assert_false(others_shrink());
+    }
+    tell(world, wire::no_calls);
+    job.comm.reset();
+    assert_false(others_shrink());
+}
+
 // Nothing more comes, or what is on its way still does.
 void a_lost_rank(void **) {
     auto ends = [](Communicator &c) {
@@ -200,6 +228,7 @@ int main() {
         cmocka_unit_test(what_breaks_the_parent_ends_the_making),
         cmocka_unit_test(a_communicator_that_is_made_outlives_its_parent),
         cmocka_unit_test(a_failure_comes_before_the_group),
+        cmocka_unit_test(others_wait_in_a_shrink),
         cmocka_unit_test(a_lost_rank),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
