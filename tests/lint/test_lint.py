@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Plants a break of each rule and expects the lint to see it. usage: test_lint.py LAYERS.json LIBRARY
+"""Plants a break of each rule and expects the lint to see it. usage: test_lint.py LAYERS.json LIBRARY BUILD_FOLDER
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,9 +14,10 @@ import english
 import headers
 import layers
 import library
+import parts
 import sizes
 
-LAYERS, LIBRARY = sys.argv[1:]
+LAYERS, LIBRARY, BUILD = sys.argv[1:]
 del sys.argv[1:]
 
 
@@ -174,6 +175,13 @@ class Sources(Planted):
             with self.subTest(text):
                 self.write("planted.h", text)
                 self.assertNotEqual(headers.check_headers(self.folder), [])
+
+    @unittest.skipUnless(pathlib.Path(BUILD, "build.ninja").exists(), "not built by Ninja")
+    def test_programs_of_no_target(self):
+        self.assertEqual(parts.check_programs(BUILD, ["lib/all", "transports/all"]), [])
+        unknown, = parts.check_programs(BUILD, ["lib/all", "contract_test_planted.far"])
+        self.assertIn("contract_test_planted.far", unknown)
+        self.assertNotEqual(parts.check_programs(BUILD, []), [])
 
 
 if __name__ == "__main__":
