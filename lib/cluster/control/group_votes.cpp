@@ -43,6 +43,7 @@ GroupVotes::Answers GroupVotes::request(int32_t member, const wire::GroupRequest
     pending.deadline = std::min(pending.deadline, now + std::min(room, request.timeout_ns));
     Answers answers;
     look(at, answers);
+    watch_for_shrinks(now);
     return answers;
 }
 
@@ -68,15 +69,18 @@ GroupVotes::Answers GroupVotes::tick(int64_t now) {
     Answers answers;
     for (auto at = pending_.begin(); at != pending_.end();) {
         const auto next = std::next(at);
-        if (now >= at->second.deadline) finish(at, give_up(at->first, at->second), answers);
+        if (now >= std::min(at->second.deadline, at->second.gives_way))
+            finish(at, give_up(at->first, at->second), answers);
         at = next;
     }
+    watch_for_shrinks(now);
     return answers;
 }
 
 int64_t GroupVotes::next_deadline() const {
     int64_t next = INT64_MAX;
-    for (const auto &[key, pending] : pending_) next = std::min(next, pending.deadline);
+    for (const auto &[key, pending] : pending_)
+        next = std::min({next, pending.deadline, pending.gives_way});
     return next;
 }
 
@@ -136,6 +140,10 @@ wire::GroupReply GroupVotes::decide(wire::GroupKind kind, const Pending &pending
 wire::GroupReply GroupVotes::give_up(const Key &key, const Pending &pending) {
     if (std::string differs = find_difference(key, pending); !differs.empty())
         return failure(key.kind, DTRAIN_ERR_MISMATCH, differs);
+    if (int32_t member = shrinking(key, pending); member >= 0)
+        return failure(key.kind, DTRAIN_ERR_ABORTED,
+                       text("%s shrinks a communicator and waits for this rank to do so too",
+                            member_name(member, workers_).c_str()));
     return failure(key.kind, DTRAIN_ERR_TIMEOUT, // in job numbers
                    text("still waiting for %s; %s",
                         member_list(missing(key, pending), workers_).c_str(),
@@ -159,6 +167,27 @@ std::string GroupVotes::find_difference(const Key &key, const Pending &pending) 
                        member_list(other.members, workers_).c_str(), key.user_tag);
         }
     return "";
+}
+
+// A member that is missing here and waits in a shrink for one that has asked here; -1: none.
+int32_t GroupVotes::shrinking(const Key &key, const Pending &pending) const {
+    if (key.kind == wire::GroupKind::shrink) return -1;
+    for (int32_t m : missing(key, pending))
+        for (const auto &[other, theirs] : pending_) {
+            if (other.kind != wire::GroupKind::shrink || !theirs.asked.contains(m)) continue;
+            for (int32_t waited_for : missing(other, theirs))
+                if (pending.asked.contains(waited_for)) return m;
+        }
+    return -1;
+}
+
+void GroupVotes::watch_for_shrinks(int64_t now) {
+    for (auto &[key, pending] : pending_) {
+        if (shrinking(key, pending) < 0)
+            pending.gives_way = INT64_MAX;
+        else if (pending.gives_way == INT64_MAX)
+            pending.gives_way = now + std::min(grace, (pending.deadline - now) / 4);
+    }
 }
 
 void GroupVotes::finish(All::iterator at, wire::GroupReply reply, Answers &answers) {

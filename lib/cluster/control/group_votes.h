@@ -6,7 +6,12 @@
 // group; if they hold different ones, they are told to ask again. Replies are kept, and members
 // that have received one pass it to a new coordinator, so that all members get the same reply. A
 // reply names the requests that it answers by member and serial number.
+//
+// create_group() and shrink() can wait for each other: a member that the former lacks waits in the
+// latter for one that has asked for the former. Another thread may do what is missing, so both have
+// some seconds; then the former fails, since after it all can shrink.
 #pragma once
+#include "base/clock.h"
 #include "cluster/control/membership.h"
 
 #include <compare>
@@ -55,10 +60,12 @@ class GroupVotes {
     struct Pending {
         std::map<int32_t, Request> asked; // by member
         int64_t deadline = INT64_MAX;
-        std::string differs; // not empty: the text about members that gave another list
+        int64_t gives_way = INT64_MAX; // to a shrink that waits for its members: when
+        std::string differs;           // not empty: the text about members that gave another list
     };
     using All = std::map<Key, Pending>;
     static constexpr size_t max_finished = 256;
+    static constexpr int64_t grace = 5 * second; // or a quarter of the time that is left
 
     bool is_needed(const Key &key, int32_t member) const;
     std::vector<int32_t> missing(const Key &key, const Pending &pending) const;
@@ -66,6 +73,8 @@ class GroupVotes {
     wire::GroupReply decide(wire::GroupKind kind, const Pending &pending);
     wire::GroupReply give_up(const Key &key, const Pending &pending);
     std::string find_difference(const Key &key, const Pending &pending);
+    int32_t shrinking(const Key &key, const Pending &pending) const;
+    void watch_for_shrinks(int64_t now);
     void finish(All::iterator at, wire::GroupReply reply, Answers &answers); // erases it
 
     const Membership &state_;

@@ -153,6 +153,47 @@ void lists_that_differ_are_named_at_the_end(void **) {
     expect_failure(desk.votes.tick(2 * second), DTRAIN_ERR_MISMATCH, {1}, text);
 }
 
+// A rank waits in shrink() for one that waits in create_group() for it: the latter gives way.
+void a_group_gives_way_to_a_shrink(void **) {
+    Desk desk;
+    GroupRequest pair = desk.wish(GroupKind::create, {0, 1});
+    pair.timeout_ns = 100 * second;
+    const auto shrink = [&](int32_t member, uint64_t group, int64_t now) {
+        GroupRequest request = desk.wish(GroupKind::shrink, {0, 1, 2}, 0, int32_t(group));
+        request.group = group;
+        request.timeout_ns = 100 * second;
+        return desk.ask(member, request, now);
+    };
+    assert_true(desk.ask(0, pair, 0).empty());
+    assert_true(shrink(2, 9, second).empty()); // it is not missing in the pair
+    assert_int_equal(desk.votes.next_deadline(), 100 * second);
+    assert_true(shrink(1, 9, 2 * second).empty());
+    assert_int_equal(desk.votes.next_deadline(), 7 * second);
+    assert_true(desk.votes.tick(7 * second - 1).empty());
+    expect_failure(desk.votes.tick(7 * second), DTRAIN_ERR_ABORTED, {0},
+                   "create_group: rank 1 shrinks a communicator and waits for this rank");
+    assert_true((shrink(0, 9, 8 * second)[0].to == Members{0, 1, 2}));
+
+    // Other threads may do both.
+    pair.serial = ++desk.serial;
+    assert_true(desk.ask(0, pair, 10 * second).empty());
+    assert_true(shrink(1, 11, 10 * second).empty());
+    assert_int_equal(desk.votes.next_deadline(), 15 * second);
+    assert_true(shrink(0, 11, 11 * second).empty()); // nobody waits for this rank any more
+    assert_int_equal(desk.votes.next_deadline(), 110 * second);
+    pair.serial = ++desk.serial;
+    assert_true((desk.ask(1, pair, 12 * second)[0].to == Members{0, 1}));
+    assert_true((shrink(2, 11, 13 * second)[0].to == Members{0, 1, 2}));
+
+    // Of a short time there is a quarter, and at its end the reason is the same.
+    pair.serial = ++desk.serial;
+    pair.timeout_ns = second;
+    assert_true(desk.ask(0, pair, 20 * second).empty());
+    assert_true(shrink(1, 12, 20 * second).empty());
+    assert_int_equal(desk.votes.next_deadline(), 20 * second + second / 4);
+    expect_failure(desk.votes.tick(21 * second), DTRAIN_ERR_ABORTED, {0}, "rank 1 shrinks");
+}
+
 void members_hold_one_tag(void **) {
     Desk desk;
     const Members list = {0, 1};
@@ -235,6 +276,7 @@ int main() {
         cmocka_unit_test(a_failed_one_may_be_repeated),
         cmocka_unit_test(different_groups_at_once),
         cmocka_unit_test(lists_that_differ_are_named_at_the_end),
+        cmocka_unit_test(a_group_gives_way_to_a_shrink),
         cmocka_unit_test(members_hold_one_tag),
         cmocka_unit_test(old_replies_are_forgotten),
         cmocka_unit_test(candidates_are_equal_and_free),
