@@ -222,7 +222,6 @@ class ElasticRank : Caller {
     bool is_fresh_ = true; // no step of this generation has been done
 };
 
-// Nothing befalls it, as nobody else has the table.
 class Server : Caller {
   public:
     using Caller::Caller;

@@ -1,7 +1,8 @@
 // A rank of a job that only shrinks.
 // SPDX-License-Identifier: Apache-2.0
 #include "kept_table.h"
-#include "more_calls.h"
+#include "lasting_table.h"
+#include "table_calls.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,7 +38,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 21;
+    static constexpr size_t act_count = 32;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -53,18 +54,22 @@ class FixedRank : Caller {
     bool join() {
         members.resize(size_t(plan.ranks));
         std::iota(members.begin(), members.end(), 0);
-        return join(plan.rendezvous, process);
-    }
-    bool join(const std::string &rendezvous, int rank) {
         context_ = make_context();
-        if (context_ == nullptr) return false;
+        return context_ != nullptr && join(plan.rendezvous, process, plan.has_server, &comm_);
+    }
+    bool join(const std::string &rendezvous, int rank, int servers, dtrain_comm_t **comm) {
         dtrain_comm_params_t params;
         DTRAIN_INIT(&params);
         params.size = size();
         params.rank = rank;
+        params.servers = servers;
         begin();
-        return check(dtrain_comm_create(context_, rendezvous.c_str(), &params, &comm_), "join",
+        return check(dtrain_comm_create(context_, rendezvous.c_str(), &params, comm), "join",
                      plan.join_timeout);
+    }
+    // Where the first of the members meets the others, besides the first job.
+    std::string next_to_it(int port) const {
+        return "tcp://10.0.0." + std::to_string(members[0] + 1) + ":" + std::to_string(port);
     }
 
     // Once the first job is over for everybody, a second one has what was saved.
@@ -85,15 +90,16 @@ class FixedRank : Caller {
             if (world->second_job >> i & 1) members.push_back(i);
         world->leavers &= ~(1u << process);
         const int rank = std::popcount(world->second_job & ((1u << process) - 1));
-        if (join("tcp://10.0.0." + std::to_string(members[0] + 1) + ":7001", rank) &&
-            kept_.make(comm_))
+        context_ = make_context();
+        if (context_ != nullptr && join(next_to_it(7001), rank, 0, &comm_) && kept_.make(comm_))
             kept_.restore(0);
         end();
     }
 
     bool one_step() {
         const size_t count = size_t(1) << random_() % 16;
-        const Act &act = acts[random_() % act_count];
+        const bool lasts = plan.has_server && random_() % 4 == 0; // of the first act
+        const Act &act = acts[lasts ? 0 : random_() % act_count];
         const int other = int(random_() % uint64_t(size()));
         begin();
         return (this->*act.run)(count, other);
@@ -225,33 +231,6 @@ class FixedRank : Caller {
         }
         dtrain_request_free(request);
         return good;
-    }
-    // Of some ranks, by these alone.
-    bool group(size_t count, int) {
-        if (has_shrunk_) return true; // its errors name ranks of the job
-        const uint64_t chosen = random_() | uint64_t{1} << random_() % uint64_t(size());
-        std::vector<int32_t> ranks;
-        std::vector<int> those;
-        for (int i = 0; i < size(); i++)
-            if (chosen >> i & 1) ranks.push_back(i), those.push_back(members[size_t(i)]);
-        bool good = true;
-        if (chosen >> rank() & 1) {
-            dtrain_comm_t *some = nullptr;
-            begin();
-            if (!check(dtrain_comm_create_group(comm_, ranks.data(), int32_t(ranks.size()), step_,
-                                                0, &some),
-                       "create_group", 2 * plan.op_timeout))
-                return false;
-            those.swap(members);
-            dtrain_comm_t *const whole = std::exchange(comm_, some);
-            begin();
-            good = allreduce(count, 0);
-            dtrain_comm_destroy(some);
-            comm_ = whole;
-            those.swap(members);
-        }
-        begin();
-        return good && barrier(0, 0);
     }
     // To the next rank, from the one before, both at once.
     bool messages(size_t count, int) {
@@ -451,6 +430,57 @@ class FixedRank : Caller {
     bool aborted(size_t, int who) { return abort_a_copy(here(), who) && barrier(0, 0); }
     bool canceled(size_t, int) { return cancel_a_receive(here()); }
     bool registered(size_t count, int) { return sum_in_registered_memory(here(), count); }
+    bool unequal(size_t count, int root) { return move_unequal_blocks(here(), count, root); }
+    bool compressed(size_t count, int) {
+        return sum_compressed(here(), count, 1 + uint32_t(random_() % DTRAIN_COMPRESS_POWERSGD));
+    }
+    bool subset(size_t count, int other) {
+        return sum_in_a_subset(here(), count, random_() | uint64_t{1} << other) && next_barrier();
+    }
+    bool group(size_t count, int other) {
+        if (has_shrunk_) return true; // its errors name ranks of the job
+        const uint64_t chosen = random_() | uint64_t{1} << other;
+        return sum_in_a_group(here(), count, chosen, step_) && next_barrier();
+    }
+    bool events(size_t count, int) { return take_events(here(), count); }
+    bool neighbors(size_t count, int) { return exchange_with_neighbors(here(), count); }
+    bool joined(size_t count, int who) { return join_queue_early(here(), count, who); }
+    bool modes(size_t, int) {
+        const uint64_t random = random_();
+        return has_shrunk_ || change_consistency(here(), step_, random);
+    }
+    bool exchanged(size_t, int chief) {
+        return has_shrunk_ || set_and_exchange(here(), step_, chief);
+    }
+    bool erased(size_t, int chief) {
+        return has_shrunk_ || set_and_erase_rows(here(), step_, chief);
+    }
+    // Of a dedicated server. After workers were lost, those who are left agree anew on its mode.
+    bool lasting(size_t, int) {
+        static constexpr uint32_t modes[] = {DTRAIN_ASYNC, DTRAIN_BSP, DTRAIN_SSP};
+        const uint64_t random = random_();
+        if (!plan.has_server) return true;
+        if (!lasting_.is_made() && (has_shrunk_ || !lasting_.make(comm_))) return has_shrunk_;
+        const bool change = !lasting_goes_on_ || random % 4 == 0;
+        if (!lasting_.use(comm_, modes[random / 4 % 3], change)) return false;
+        lasting_goes_on_ = true;
+        return true;
+    }
+    // Another job of the same context.
+    bool twin(size_t count, int) {
+        dtrain_comm_t *other = nullptr;
+        if (!join(next_to_it(7002), rank(), 0, &other)) return false;
+        dtrain_comm_t *const first = std::exchange(comm_, other);
+        begin();
+        const bool good = allreduce(count, 0);
+        dtrain_comm_destroy(other);
+        comm_ = first;
+        return good;
+    }
+    bool next_barrier() {
+        begin();
+        return barrier(0, 0);
+    }
 
     // Those who are left shrink, and the work goes on.
     bool go_on() {
@@ -463,20 +493,26 @@ class FixedRank : Caller {
         leave_communicator();
         comm_ = smaller;
         has_shrunk_ = true;
+        lasting_goes_on_ = false;
         // Two that live may never reach each other.
         if (!is_smaller && ++in_vain_ == patience) return false;
         const auto others = size_t(dtrain_comm_size(comm_));
-        Data<int32_t> all(2 * others, -1);
-        const int32_t own[2] = {process, step_};
-        if (dtrain_allgather(comm_, own, all.data(), 2, DTRAIN_I32, nullptr, nullptr) != DTRAIN_OK)
+        struct Known {
+            int32_t process, step, lasts;
+        } const own = {process, step_, lasting_.is_made()};
+        Data<Known> all(others);
+        if (dtrain_allgather(comm_, &own, all.data(), sizeof own, DTRAIN_U8, nullptr, nullptr) !=
+            DTRAIN_OK)
             return false; // whom it names is not known
         members.clear();
-        for (size_t i = 0; i < others; i++) {
-            members.push_back(all[2 * i]);
-            step_ = std::max(step_, all[2 * i + 1]); // some may have ended what failed here
+        for (const Known &one : all) {
+            members.push_back(one.process);
+            step_ = std::max(step_, one.step);      // some may have ended what failed here
+            if (one.lasts == 0) lasting_.destroy(); // its creation failed there
         }
         random_.seed(world->seed + others);
-        return true;
+        // Its mode is agreed on anew before anything else happens.
+        return !lasting_.is_made() || random_() % 2 == 0 || lasting(0, 0) || go_on();
     }
     void leave_communicator() {
         if (table_ != nullptr) dtrain_table_destroy(table_);
@@ -489,10 +525,11 @@ class FixedRank : Caller {
     }
     // Each table may wait for the last requests of the others.
     void end() {
-        const int tables =
-            (table_ != nullptr) + (clocked_ != nullptr) + (sparse_ != nullptr) + kept_.is_made();
+        const int tables = (table_ != nullptr) + (clocked_ != nullptr) + (sparse_ != nullptr) +
+                           kept_.is_made() + lasting_.is_made();
         world->leavers |= 1u << process;
         begin();
+        lasting_.destroy();
         leave_communicator();
         if (context_ != nullptr)
             check(dtrain_context_destroy(context_), "leaving", (1 + tables) * plan.op_timeout);
@@ -512,20 +549,43 @@ class FixedRank : Caller {
     bool is_bsp_ = false;
     double pushed_ = 0; // to each element of the table
     KeptTable kept_{*this};
+    LastingTable lasting_{*this};
+    bool lasting_goes_on_ = true; // in the mode that the members have agreed on
 };
 
 constexpr FixedRank::Act FixedRank::acts[act_count] = {
-    {"allreduce", &FixedRank::allreduce},   {"several", &FixedRank::several},
-    {"barrier", &FixedRank::barrier},       {"broadcast", &FixedRank::broadcast},
-    {"allgather", &FixedRank::allgather},   {"alltoall", &FixedRank::alltoall},
-    {"messages", &FixedRank::messages},     {"table", &FixedRank::table},
-    {"gradients", &FixedRank::gradients},   {"split", &FixedRank::split},
-    {"clocks", &FixedRank::clocks},         {"save", &FixedRank::save},
-    {"restore", &FixedRank::restore},       {"rows", &FixedRank::rows},
-    {"blocks", &FixedRank::blocks},         {"persistent", &FixedRank::persistent},
-    {"group", &FixedRank::group},           {"averages", &FixedRank::averages},
-    {"aborted", &FixedRank::aborted},       {"canceled", &FixedRank::canceled},
+    {"lasting", &FixedRank::lasting},
+    {"allreduce", &FixedRank::allreduce},
+    {"several", &FixedRank::several},
+    {"barrier", &FixedRank::barrier},
+    {"broadcast", &FixedRank::broadcast},
+    {"allgather", &FixedRank::allgather},
+    {"alltoall", &FixedRank::alltoall},
+    {"messages", &FixedRank::messages},
+    {"table", &FixedRank::table},
+    {"gradients", &FixedRank::gradients},
+    {"split", &FixedRank::split},
+    {"clocks", &FixedRank::clocks},
+    {"save", &FixedRank::save},
+    {"restore", &FixedRank::restore},
+    {"rows", &FixedRank::rows},
+    {"blocks", &FixedRank::blocks},
+    {"persistent", &FixedRank::persistent},
+    {"group", &FixedRank::group},
+    {"averages", &FixedRank::averages},
+    {"aborted", &FixedRank::aborted},
+    {"canceled", &FixedRank::canceled},
     {"registered", &FixedRank::registered},
+    {"unequal", &FixedRank::unequal},
+    {"compressed", &FixedRank::compressed},
+    {"subset", &FixedRank::subset},
+    {"events", &FixedRank::events},
+    {"neighbors", &FixedRank::neighbors},
+    {"joined", &FixedRank::joined},
+    {"modes", &FixedRank::modes},
+    {"exchanged", &FixedRank::exchanged},
+    {"erased", &FixedRank::erased},
+    {"twin", &FixedRank::twin},
 };
 
 } // namespace

@@ -16,6 +16,7 @@ struct Plan {
     enum class Kind { fixed, elastic } kind = Kind::fixed;
     int ranks, steps;
     bool restarts = false;       // whoever is left starts a second job, from the checkpoints
+    bool has_server = false;     // which no fault befalls, as nobody else has the tables
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs
     std::string rendezvous = "tcp://10.0.0.1:7000";
@@ -28,7 +29,7 @@ struct Plan {
     int cores;
 
     int workers() const { return ranks + newcomers; }
-    int processes() const { return workers() + (kind == Kind::elastic ? 1 : 0); }
+    int processes() const { return workers() + has_server; }
     std::string text() const;
     // Whether a call may fail at all, and whether this process may be blamed.
     bool may_fail() const;

@@ -21,5 +21,13 @@ bool average_with_neighbors(const Here &here, size_t count);
 bool abort_a_copy(const Here &here, int who); // that rank breaks it for all
 bool cancel_a_receive(const Here &here);
 bool sum_in_registered_memory(const Here &here, size_t count);
+bool move_unequal_blocks(const Here &here, size_t count, int root);
+bool sum_compressed(const Here &here, size_t count, uint32_t kind); // DTRAIN_COMPRESS_*
+// Bit i of `chosen`: rank i is in it. The latter by these ranks alone.
+bool sum_in_a_subset(const Here &here, size_t count, uint64_t chosen);
+bool sum_in_a_group(const Here &here, size_t count, uint64_t chosen, int tag);
+bool take_events(const Here &here, size_t count);
+bool exchange_with_neighbors(const Here &here, size_t count);
+bool join_queue_early(const Here &here, size_t count, int who); // that rank has run out of data
 
 } // namespace dtrain::simulator

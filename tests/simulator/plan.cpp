@@ -55,6 +55,7 @@ Plan::Plan(uint64_t seed) {
     if (below(4) == 0) options.emplace_back("verify", "on");
     if (below(3) == 0) {
         kind = Kind::elastic;
+        has_server = true;
         options.emplace_back("elastic", "yes");
         newcomers = int(below(4));
         for (int i = 0; i < newcomers; i++) starts.push_back(begin + below(3'000) * ms);
@@ -71,6 +72,7 @@ Plan::Plan(uint64_t seed) {
     }
     // Requests are repeated while they are on their way, and while they wait for other workers.
     if (below(3) == 0) options.emplace_back("ps.retry", std::to_string(1 + below(40)) + "ms");
+    has_server = has_server || below(3) == 0;
 }
 
 void Plan::add_fault(uint64_t random) {
@@ -150,6 +152,7 @@ std::string Plan::text() const {
         "short of memory", "on a full disk", "on a slow disk"};
     std::string out = std::to_string(ranks) + " ranks, " + std::to_string(steps) + " steps";
     for (auto &[key, value] : options) out += ", " + key + "=" + value;
+    if (has_server) out += ", a server";
     if (restarts) out += ", and a second job";
     if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";
     for (const Fault &fault : faults) {

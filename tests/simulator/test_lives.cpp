@@ -37,12 +37,12 @@ Outcome live_by(uint64_t seed, uint32_t masked_faults = 0) {
     return live(
         seed, plan.processes(), [&](World &w) { set_up(w, plan, masked_faults); },
         [&](int process) {
-            if (plan.kind == Plan::Kind::fixed)
-                run_fixed_rank(plan, process);
-            else if (process < plan.workers())
-                run_elastic_rank(plan, process);
-            else
+            if (process >= plan.workers())
                 run_server(plan, process);
+            else if (plan.kind == Plan::Kind::fixed)
+                run_fixed_rank(plan, process);
+            else
+                run_elastic_rank(plan, process);
         });
 }
 
