@@ -228,8 +228,17 @@ int Agent::advance_woken() {
     return done;
 }
 
+void Agent::attend_for(int64_t ns) {
+    const int64_t until = clock_.now_ns() + ns;
+    if (std::exchange(attends_until_ns_, std::max(attends_until_ns_, until)) == 0) attend();
+}
+
 void Agent::check_time() {
     checked_ns_ = now_ns_;
+    if (attends_until_ns_ != 0 && now_ns_ >= attends_until_ns_) {
+        attends_until_ns_ = 0;
+        end_attendance();
+    }
     for_each_active([&](Operation *operation) {
         const bool is_due = operation->due_ns != nullptr && now_ns_ >= *operation->due_ns &&
                             now_ns_ - operation->moved_ns >= Operation::due_stall;

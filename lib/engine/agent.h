@@ -109,6 +109,8 @@ class Agent {
         if (!has_poller()) call_helper();
     }
     void end_attendance() { pending_.fetch_sub(1, std::memory_order_acq_rel); }
+    // The same for this time from now on, or as long as an earlier call has said. Under the lock.
+    void attend_for(int64_t ns);
     void set_policy(const WaitPolicy &policy);
     WaitPolicy policy() const;
 
@@ -209,6 +211,7 @@ class Agent {
     std::vector<std::unique_ptr<transport::Device>> devices_;
     std::vector<Operation *> active_, polled_, woken_;
     int64_t now_ns_ = 0, checked_ns_ = 0;
+    int64_t attends_until_ns_ = 0;    // 0: it does not
     std::atomic<uint32_t> rounds_{0}; // changed under the lock, but for note_pause()
     Precedence precedence_;
     std::atomic<Posted *> inbox_{nullptr};

@@ -54,10 +54,11 @@ void Queue::wait_until_due() {
     }
 }
 
-// When the first of the tensors that wait is out of time.
+// When the first of the tensors and joins that wait is out of time.
 void Queue::note_what_is_due() {
     int64_t due_ns = INT64_MAX;
     for (const auto &[id, work] : work_) due_ns = std::min(due_ns, work.expires_ns);
+    for (const Joining &joining : joins_) due_ns = std::min(due_ns, joining.expires_ns);
     due_ns_ = due_ns;
 }
 

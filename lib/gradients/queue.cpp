@@ -129,7 +129,9 @@ Status Queue::join(engine::Request *request, int64_t timeout_ns, bool blocking) 
         std::lock_guard lock(mutex_);
         if (Status s = check_open(); s != DTRAIN_OK) return s;
         if (timeout_ns == 0) timeout_ns = -1;
-        joins_.push_back({request, expiry(timeout_ns, agent_.clock().now_ns())});
+        const int64_t expires_ns = expiry(timeout_ns, agent_.clock().now_ns());
+        joins_.push_back({request, expires_ns});
+        if (expires_ns < due_ns_) due_ns_ = expires_ns;
         if (!negotiation_.has_joined()) negotiation_.join();
         changed_.notify_one();
     }

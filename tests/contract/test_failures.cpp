@@ -3,6 +3,7 @@
 #include "contract/processes.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace {
 
@@ -167,6 +168,26 @@ void aborted_as_soon_as_it_is_made(void **) {
 }
 
 // A rank that leaves in peace fails only those who still wait for it.
+// Some wait for it by way of others.
+void the_late_one_is_named(void **) {
+    constexpr int size = 5, late = 3;
+    std::atomic<int> failed{0};
+    ranks::run_with_contexts(size, {}, [&](int rank, dtrain_context_t *, dtrain_comm_t *comm) {
+        dtrain_op_params_t op;
+        DTRAIN_INIT(&op);
+        op.timeout_ns = 4'000'000'000;
+        while (rank == late && failed < size - 1) processes::nap();
+        int64_t x = 1;
+        const dtrain_status_t status =
+            dtrain_allreduce(comm, &x, &x, 1, DTRAIN_I64, DTRAIN_SUM, &op, nullptr);
+        REQUIRE(status == DTRAIN_ERR_TIMEOUT);
+        if (rank != late)
+            REQUIRE(ranks::last_error().find(", which rank 3 has not made yet,") !=
+                    std::string::npos);
+        failed++;
+    });
+}
+
 void left_early(void **) {
     constexpr int size = 3, leaver = 2;
     Job job;
@@ -330,6 +351,7 @@ int main() {
         cmocka_unit_test(destroys_a_table_that_another_uses),
         cmocka_unit_test(stopped),
         cmocka_unit_test(stopped_in_a_large_sum),
+        cmocka_unit_test(the_late_one_is_named),
         cmocka_unit_test(left_early),
         cmocka_unit_test(server_killed),
     };

@@ -277,8 +277,8 @@ void peer_killed_while_all_are_busy(void **) {
 }
 void peer_killed_while_some_wait(void **) { peer_killed(false, {}); }
 
-// Whoever is stopped is not yet taken for dead when the tensor's time is over.
-void peer_stopped(const ranks::Options &network) {
+// Whoever is stopped is not yet taken for dead when the time of the tensor, or the join, is over.
+void peer_stopped(const ranks::Options &network, bool joins = false) {
     constexpr int64_t timeout_ns = 1'000 * ms, most_ns = 30'000 * ms; // 6 s on a quiet machine
     processes::Job job;
     job.start(2, [&](int rank) {
@@ -298,7 +298,8 @@ void peer_stopped(const ranks::Options &network) {
             DTRAIN_INIT(&op);
             op.timeout_ns = timeout_ns;
             const int64_t begin = processes::now_ns();
-            REQUIRE(outcome(queue, "second", &x, 1, &op) == DTRAIN_ERR_TIMEOUT);
+            REQUIRE((joins ? dtrain_gradients_join(queue.get(), &op, nullptr, nullptr)
+                           : outcome(queue, "second", &x, 1, &op)) == DTRAIN_ERR_TIMEOUT);
             expect_text(ranks::last_error(), {"rank 1"});
             REQUIRE(processes::now_ns() - begin < most_ns);
         }
@@ -312,6 +313,7 @@ void peer_stopped(const ranks::Options &network) {
 }
 void peer_stopped_over_shm(void **) { peer_stopped({}); }
 void peer_stopped_over_tcp(void **) { peer_stopped({{"transports", "tcp"}}); }
+void peer_stopped_before_a_join(void **) { peer_stopped({}, true); }
 
 // ---- arguments ----
 
@@ -403,6 +405,7 @@ int main() {
         cmocka_unit_test(peer_killed_while_some_wait),
         cmocka_unit_test(peer_stopped_over_shm),
         cmocka_unit_test(peer_stopped_over_tcp),
+        cmocka_unit_test(peer_stopped_before_a_join),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(same_name_twice),
     };

@@ -93,10 +93,12 @@ bool Caller::check(dtrain_status_t status, const char *call, int64_t limit) {
 // A call that waits for one that is dead ends since that is known, not since its time is over. Rank
 // 0 finds it, and tells the others. One that lacks memory may have given up a call for which
 // others wait, as nothing was posted; and two that cannot reach each other may both reach rank 0.
+// One that waits for the others of its next job is not told by this one.
 void Caller::check_told(dtrain_status_t status, const char *call) const {
     if (status != DTRAIN_ERR_TIMEOUT || call == std::string_view("join") || plan.is_suspect(0) ||
-        plan.is_suspect(process) ||
-        std::ranges::any_of(members, [&](int member) { return plan.may_be_waited_for(member); }))
+        plan.is_suspect(process) || std::ranges::any_of(members, [&](int member) {
+            return plan.may_be_waited_for(member) || (world->joining >> member & 1) != 0;
+        }))
         return;
     const int64_t within = 4 * plan.silence + slack;
     for (const int member : members)

@@ -3,6 +3,7 @@
 #include "kept_table.h"
 #include "lasting_table.h"
 #include "table_calls.h"
+#include "uneven_calls.h"
 
 #include <algorithm>
 #include <bit>
@@ -38,7 +39,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 32;
+    static constexpr size_t act_count = 35;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -64,8 +65,11 @@ class FixedRank : Caller {
         params.rank = rank;
         params.servers = servers;
         begin();
-        return check(dtrain_comm_create(context_, rendezvous.c_str(), &params, comm), "join",
-                     plan.join_timeout);
+        world->joining |= 1u << process;
+        const dtrain_status_t status =
+            dtrain_comm_create(context_, rendezvous.c_str(), &params, comm);
+        world->joining &= ~(1u << process);
+        return check(status, "join", plan.join_timeout);
     }
     // Where the first of the members meets the others, besides the first job.
     std::string next_to_it(int port) const {
@@ -211,26 +215,6 @@ class FixedRank : Caller {
         for (size_t i = 0; i < count; i++)
             expect(out[i], int64_t{members[size_t(root)]} + rank(), "scatter", i);
         return true;
-    }
-    // Prepared once, and started again and again.
-    bool persistent(size_t count, int) {
-        dtrain_op_params_t params;
-        DTRAIN_INIT(&params);
-        params.flags = DTRAIN_OP_PERSISTENT;
-        Data<int64_t> data(count);
-        dtrain_request_t *request = nullptr;
-        bool good = check_op(dtrain_allreduce(comm_, data.data(), data.data(), count, DTRAIN_I64,
-                                              DTRAIN_SUM, &params, &request),
-                             "preparing allreduce");
-        for (int i = 0; i < 3 && good; i++) {
-            std::iota(data.begin(), data.end(), process);
-            begin();
-            good = check_op(dtrain_request_start(&request, 1), "start") &&
-                   check_op(dtrain_request_wait(request, -1), "persistent allreduce");
-            if (good) expect_sums(data, "persistent allreduce");
-        }
-        dtrain_request_free(request);
-        return good;
     }
     // To the next rank, from the one before, both at once.
     bool messages(size_t count, int) {
@@ -426,8 +410,15 @@ class FixedRank : Caller {
     }
 
     Here here() { return {*this, context_, comm_}; }
+    bool persistent(size_t count, int) { return sum_again_and_again(here(), count); }
     bool averages(size_t count, int) { return average_with_neighbors(here(), count); }
     bool aborted(size_t, int who) { return abort_a_copy(here(), who) && barrier(0, 0); }
+    bool abandoned(size_t, int who) { return abandon_a_copy(here(), who) && next_barrier(); }
+    bool late(size_t count, int who) {
+        const int64_t timeout = int64_t(random_() % 5'000 + 1) * ms;
+        return come_late(here(), count, who, timeout) && next_barrier();
+    }
+    bool threads(size_t count, int) { return sum_in_two_threads(here(), count); }
     bool canceled(size_t, int) { return cancel_a_receive(here()); }
     bool registered(size_t count, int) { return sum_in_registered_memory(here(), count); }
     bool unequal(size_t count, int root) { return move_unequal_blocks(here(), count, root); }
@@ -574,6 +565,9 @@ constexpr FixedRank::Act FixedRank::acts[act_count] = {
     {"group", &FixedRank::group},
     {"averages", &FixedRank::averages},
     {"aborted", &FixedRank::aborted},
+    {"abandoned", &FixedRank::abandoned},
+    {"late", &FixedRank::late},
+    {"threads", &FixedRank::threads},
     {"canceled", &FixedRank::canceled},
     {"registered", &FixedRank::registered},
     {"unequal", &FixedRank::unequal},

@@ -16,6 +16,7 @@ struct Plan {
     enum class Kind { fixed, elastic } kind = Kind::fixed;
     int ranks, steps;
     bool restarts = false;       // whoever is left starts a second job, from the checkpoints
+    bool manual = false;         // option progress=manual
     bool has_server = false;     // which no fault befalls, as nobody else has the tables
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs

@@ -80,24 +80,6 @@ bool average_with_neighbors(const Here &here, size_t count) {
     return true;
 }
 
-bool abort_a_copy(const Here &here, int who) {
-    Caller &caller = here.caller;
-    dtrain_comm_t *copy = nullptr;
-    caller.begin();
-    if (!caller.check(dtrain_comm_duplicate(here.comm, &copy), "duplicate",
-                      2 * caller.plan.op_timeout))
-        return false;
-    caller.begin();
-    bool good = here.rank() != who || here.check(dtrain_comm_abort(copy, "for a test"), "abort");
-    const dtrain_status_t status = dtrain_barrier(copy, nullptr, nullptr);
-    if (status == DTRAIN_OK)
-        fail_life("process %d: a barrier ended well on a communicator that rank %d has aborted",
-                  caller.process, who);
-    if (status != DTRAIN_ERR_ABORTED) good = here.check(status, "barrier of a copy") && good;
-    dtrain_comm_destroy(copy);
-    return good;
-}
-
 bool cancel_a_receive(const Here &here) {
     constexpr uint32_t tag = 77; // of no message
     Caller &caller = here.caller;
@@ -138,6 +120,30 @@ bool sum_in_registered_memory(const Here &here, size_t count) {
             fail_life("process %d: element %zu of registered memory is wrong", caller.process, i);
     caller.begin();
     return here.check(dtrain_mem_deregister(memory), "deregister") && good;
+}
+
+// Prepared once, and started again and again.
+bool sum_again_and_again(const Here &here, size_t count) {
+    Caller &caller = here.caller;
+    dtrain_op_params_t params;
+    DTRAIN_INIT(&params);
+    params.flags = DTRAIN_OP_PERSISTENT;
+    Data<int64_t> data(count);
+    dtrain_request_t *request = nullptr;
+    bool good = here.check(dtrain_allreduce(here.comm, data.data(), data.data(), count, DTRAIN_I64,
+                                            DTRAIN_SUM, &params, &request),
+                           "preparing allreduce");
+    for (int i = 0; i < 3 && good; i++) {
+        std::iota(data.begin(), data.end(), caller.process);
+        caller.begin();
+        good = here.check(dtrain_request_start(&request, 1), "start") &&
+               here.check(dtrain_request_wait(request, -1), "persistent allreduce");
+        for (size_t k = 0; k < count && good; k++)
+            expect(here, data[k], sum_of(caller.members) + int64_t(k * caller.members.size()),
+                   "persistent allreduce", k);
+    }
+    dtrain_request_free(request);
+    return good;
 }
 
 // Some blocks are empty. Each rank's sum goes to all, to one, back, and to the owner of a block.

@@ -18,9 +18,9 @@ struct Here {
 
 // Each returns whether all went well.
 bool average_with_neighbors(const Here &here, size_t count);
-bool abort_a_copy(const Here &here, int who); // that rank breaks it for all
 bool cancel_a_receive(const Here &here);
 bool sum_in_registered_memory(const Here &here, size_t count);
+bool sum_again_and_again(const Here &here, size_t count);
 bool move_unequal_blocks(const Here &here, size_t count, int root);
 bool sum_compressed(const Here &here, size_t count, uint32_t kind); // DTRAIN_COMPRESS_*
 // Bit i of `chosen`: rank i is in it. The latter by these ranks alone.

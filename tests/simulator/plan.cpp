@@ -51,7 +51,8 @@ Plan::Plan(uint64_t seed) {
                {"join.timeout", std::to_string(join_timeout) + "ns"}};
     const bool has_secret = below(4) == 0;
     if (has_secret) options.emplace_back("secret", secret);
-    if (below(4) == 0) options.emplace_back("progress", "manual");
+    manual = below(4) == 0;
+    if (manual) options.emplace_back("progress", "manual");
     if (below(4) == 0) options.emplace_back("verify", "on");
     if (below(3) == 0) {
         kind = Kind::elastic;

@@ -159,6 +159,7 @@ struct World {
     double kept[64] = {};          // values of a table, by checkpoint
     uint64_t acknowledged = 0;     // the last checkpoint that was saved
     uint32_t joined = 0;           // processes that know of all others of their job
+    uint32_t joining = 0;          // processes that wait for the others of a job
     uint32_t leavers = 0;          // processes that leave their job, perhaps for another one
     uint32_t ended_first_job = 0;  // processes whose first job is over
     uint32_t second_job = 0;       // its processes, once it may begin

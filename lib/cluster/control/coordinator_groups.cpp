@@ -83,7 +83,9 @@ bool Coordinator::in_group(int32_t member, const std::vector<int32_t> &members) 
            *unique.rbegin() < state_.size();
 }
 
+// A member that makes a group must know by then why another is not in it.
 void Coordinator::answer(const GroupVotes::Answers &answers, Actions &actions) {
+    if (!answers.empty()) tell_who_left(actions);
     for (const GroupVotes::Answer &one : answers) {
         const auto reply = std::make_shared<const wire::Message>(one.reply);
         for (int32_t member : one.to)

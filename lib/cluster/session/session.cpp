@@ -16,6 +16,9 @@ namespace {
 constexpr int most_polls = 1000;
 constexpr size_t most_former = 16;
 constexpr size_t most_early = 64;
+// A member whose call has failed may take back what it announced to this one, which may have no
+// call in progress. A device that does not answer it in time breaks the connection off.
+constexpr int64_t failure_attendance = 100 * ms;
 
 static_assert(engine::max_jobs == wire::max_jobs);
 // Otherwise two groups would have the same tags.
@@ -293,6 +296,7 @@ void Session::group_failed(const GroupFailure &failure) {
         if (begin != end) shrinking_.insert(failure.uid);
         return;
     }
+    agent_.attend_for(failure_attendance);
     for (auto at = begin; at != end; ++at) failure.tell(*at->second);
     if (begin != end) return;
     if (early_.size() >= most_early) early_.pop_front();

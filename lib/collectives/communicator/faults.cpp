@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/faults.h"
 
+#include "cluster/host/names.h"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -267,8 +269,8 @@ void Faults::operation_failed(engine::Operation &operation, const engine::Outcom
                               const char *text) {
     std::string full = text;
     if (outcome.status == DTRAIN_ERR_TIMEOUT)
-        full = "rank " + std::to_string(ranks_.rank) + ": " + describe_operation(operation) + " " +
-               text;
+        full = "rank " + std::to_string(ranks_.rank) + ": " + describe_operation(operation) +
+               absentees(operation) + " " + text;
     int32_t guilty = outcome.peer;
     if (engine::is_own_lack(outcome.status)) {
         full = guilty >= 0 ? own_lack(outcome.status, full) : own(full);
@@ -311,8 +313,21 @@ void Faults::report(bool stalled, bool stuck, uint64_t up_to) {
 
 void Faults::calls_wanted() { report(false, false, 0); }
 
+// What an operation waits for may wait itself, for a rank that has not made the call: that one is
+// to blame. ", which rank 3 has not made yet,"; "" if no such rank is known.
+std::string Faults::absentees(const engine::Operation &operation) const {
+    std::vector<int32_t> ranks;
+    for (const auto &[rank, behind] : behind_)
+        if (behind.last < operation.sequence && behind.told_ns >= operation.moved_ns)
+            ranks.push_back(rank);
+    if (ranks.empty()) return {};
+    return ", which " + cluster::member_list(ranks, INT32_MAX) +
+           (ranks.size() == 1 ? " has" : " have") + " not made yet,";
+}
+
 void Faults::rank_behind(int32_t rank, uint64_t seq) {
     int64_t now = agent_.clock().now_ns();
+    behind_[rank] = {seq, now};
     for (engine::Operation *operation : in_flight_) {
         int64_t waited = now - operation->moved_ns;
         if (operation->sequence <= seq || waited < first_log) continue;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,10 @@ class Faults final : public cluster::Group, public engine::OperationListener {
         Status status = DTRAIN_ERR_PEER; // of operations that need it
         int32_t guilty = -1;             // the rank itself, or this one, which cannot reach it
     };
+    struct Behind {
+        uint64_t last;   // the rank's last call
+        int64_t told_ns; // when that was known
+    };
     static constexpr uint64_t whole = UINT64_MAX;
 
     // Under the agent's lock.
@@ -86,6 +91,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     uint64_t first_open();
     void fail_operation(engine::Operation &operation);
     std::string describe_operation(const engine::Operation &operation) const;
+    std::string absentees(const engine::Operation &operation) const;
     void report(bool stalled, bool stuck, uint64_t up_to);
 
     cluster::Session &session_;
@@ -98,6 +104,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     std::vector<engine::Operation *> in_flight_;
     std::vector<Gone> gone_; // by rank
     bool any_gone_ = false;
+    std::map<int32_t, Behind> behind_; // by rank
     const Faults *parent_ = nullptr;
     std::vector<bool> failed_; // by rank
     int64_t reported_ns_ = 0, logged_ns_ = 0;

@@ -87,10 +87,50 @@ void few_stay(void **) {
     assert_true(net.node(workers - stay).coordinates());
 }
 
+// A member that gets the answer to a shrink knows by then why another is not in the smaller group,
+// though ends of a job are told together.
+void a_leaver_is_known_when_others_shrink(void **) {
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        const std::vector<int32_t> all = {0, 1, 2, 3};
+        std::set<int32_t> gone[4];
+        int answers = 0;
+        Network net(seed, 4, 0, [&](int n, const wire::Message &message) {
+            if (const auto *end = std::get_if<wire::Gone>(&message)) gone[n].insert(end->member);
+            const auto *reply = std::get_if<wire::GroupReply>(&message);
+            if (reply == nullptr) return;
+            answers++;
+            assert_int_equal(reply->status, DTRAIN_OK);
+            assert_true((reply->members == std::vector<int32_t>{0, 1}));
+            assert_true((gone[n] == std::set<int32_t>{2, 3}));
+        });
+        for (const int32_t n : all) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
+        net.run_until(second);
+        net.at(second, [&net] { net.crash(3); });
+        for (const int n : {0, 1})
+            net.at(second + net.draw(5 * ms, 20 * ms), [&net, &all, n] {
+                net.call(n, [&](Node &node) {
+                    Actions actions;
+                    uint32_t serial = 0;
+                    wire::GroupRequest request;
+                    request.group = 1;
+                    request.members = all;
+                    request.timeout_ns = second;
+                    request.held = 7;
+                    assert_int_equal(node.ask(request, serial, net.now(), actions), DTRAIN_OK);
+                    return actions;
+                });
+            });
+        net.at(second + net.draw(5 * ms, 20 * ms), [&net] { net.leave(2); });
+        net.run_until(4 * second);
+        assert_int_equal(answers, 2);
+    }
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {cmocka_unit_test(nobody_is_lost),
-                                cmocka_unit_test(a_crowd_calls_on_few), cmocka_unit_test(few_stay)};
+                                cmocka_unit_test(a_crowd_calls_on_few), cmocka_unit_test(few_stay),
+                                cmocka_unit_test(a_leaver_is_known_when_others_shrink)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -242,6 +242,9 @@ class Game {
         if (!p.shrinking || reply.group != p.group) return wrong("an answer to another shrink");
         p.shrinking = false;
         if (reply.status == DTRAIN_OK) {
+            for (const int32_t m : p.members)
+                if (std::ranges::count(reply.members, m) == 0 && !p.gone.contains(m))
+                    wrong("a smaller group without a member of whose end nothing is known");
             p.group = reply.new_group;
             p.members = reply.members;
         }
