@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
 
+#include <atomic>
 #include <poll.h>
 
 namespace {
@@ -188,6 +189,39 @@ void collectives_time_out(void **) {
     collective_times_out({{"transports", "tcp"}});
 }
 
+// A message that nobody has received when its communicator ends, or which comes after that, is no
+// message of another one, though their number is finite.
+void end_with_their_communicator(const ranks::Options &options) {
+    std::atomic<int32_t> ended{0};
+    ranks::run(2, options, [&](int rank, dtrain_comm_t *comm) {
+        for (int32_t i = 0; i < 1000; i++) {
+            dtrain_comm_t *first = nullptr, *second = nullptr;
+            OK(dtrain_comm_duplicate(comm, &first));
+            if (rank == 0) {
+                while (ended <= i) std::this_thread::yield();
+                const int32_t stale = -i;
+                OK(dtrain_send(first, &stale, 1, DTRAIN_I32, 1, 7, nullptr, nullptr));
+            }
+            OK(dtrain_comm_destroy(first));
+            if (rank == 1) ended = i + 1;
+            OK(dtrain_comm_duplicate(comm, &second));
+            int32_t x = i;
+            if (rank == 0) {
+                OK(dtrain_send(second, &x, 1, DTRAIN_I32, 1, 7, nullptr, nullptr));
+            } else {
+                x = -1;
+                OK(dtrain_recv(second, &x, 1, DTRAIN_I32, 0, 7, nullptr, nullptr));
+                REQUIRE(x == i);
+            }
+            OK(dtrain_comm_destroy(second));
+        }
+    });
+}
+void messages_end_with_their_communicator(void **) {
+    end_with_their_communicator({});
+    end_with_their_communicator({{"transports", "shm"}});
+}
+
 void queues_report(const ranks::Options &options) {
     ranks::run_with_contexts(
         2, options, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
@@ -269,6 +303,7 @@ int main() {
         cmocka_unit_test(receives_end_early),
         cmocka_unit_test(collectives_are_not_cancelled),
         cmocka_unit_test(collectives_time_out),
+        cmocka_unit_test(messages_end_with_their_communicator),
         cmocka_unit_test(queues),
         cmocka_unit_test(requests_are_freed_at_any_time),
     };

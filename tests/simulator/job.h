@@ -17,6 +17,7 @@ struct Plan {
     int ranks, steps;
     bool restarts = false;       // whoever is left starts a second job, from the checkpoints
     bool manual = false;         // option progress=manual
+    bool has_cards = false;      // instead of TCP
     bool has_server = false;     // which no fault befalls, as nobody else has the tables
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs
@@ -42,6 +43,7 @@ struct Plan {
 
   private:
     void add_fault(uint64_t random);
+    bool harms(const Fault &fault) const;
 };
 
 void set_up(World &fresh, const Plan &plan, uint32_t masked_faults);

@@ -15,16 +15,8 @@ constexpr int64_t sent_again = 300 * ms;
 constexpr int64_t begin = 1'000 * second;
 constexpr char secret[] = "a secret of sixteen bytes or more";
 
-// Whether it may make a call fail that needs the one whom it has hit.
-bool harms(const Fault &fault) {
-    switch (fault.kind) {
-    case Fault::Kind::slow:
-    case Fault::Kind::jump:
-    case Fault::Kind::full_disk:
-    case Fault::Kind::slow_disk: return false;
-    default: return true;
-    }
-}
+// A card has to return the memory of a withdrawn operation within 30 ms.
+constexpr int64_t fast_enough = 10 * ms; // one way
 
 } // namespace
 
@@ -63,7 +55,8 @@ Plan::Plan(uint64_t seed) {
     }
     for (int64_t i = below(3); i > 0; i--) add_fault(random());
     restarts = kind == Kind::fixed && below(3) == 0;
-    if (below(4) == 0) { // the protocol of libfabric and UCX
+    has_cards = below(4) == 0;
+    if (has_cards) { // the protocol of libfabric and UCX
         options.front().second = "card";
         options.emplace_back("plugin.path", DTRAIN_SIMULATOR_PLUGINS);
         if (below(3) == 0) { // in records
@@ -103,6 +96,17 @@ void Plan::add_fault(uint64_t random) {
     faults.push_back(fault);
 }
 
+// Whether it may make a call fail that needs the one whom it has hit.
+bool Plan::harms(const Fault &fault) const {
+    switch (fault.kind) {
+    case Fault::Kind::slow: return has_cards && fault.lasts > fast_enough;
+    case Fault::Kind::jump:
+    case Fault::Kind::full_disk:
+    case Fault::Kind::slow_disk: return false;
+    default: return true;
+    }
+}
+
 bool Plan::may_fail() const {
     return std::ranges::any_of(faults, [&](const Fault &fault) {
         switch (fault.kind) {
@@ -121,8 +125,9 @@ bool Plan::fills_disks() const {
 
 bool Plan::is_suspect(int process) const {
     return std::ranges::any_of(faults, [&](const Fault &fault) {
-        return harms(fault) &&
-               (fault.who == process || (fault.kind == Fault::Kind::cut && fault.whom == process));
+        return harms(fault) && (fault.who == process || ((fault.kind == Fault::Kind::cut ||
+                                                          fault.kind == Fault::Kind::slow) &&
+                                                         fault.whom == process));
     });
 }
 

@@ -214,6 +214,12 @@ void Session::peer_broken(uint32_t member, Status status, const char *text) {
         if (group->contains(member)) group->peer_broken(member, status, whole, over);
 }
 
+void Session::drop_messages(uint32_t tag) {
+    agent_.locked([&] {
+        mesh_.purge(engine::make_tag(tag, 0, engine::TagClass::collective, 0), engine::group_mask);
+    });
+}
+
 bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
 
 // ---- events of the control plane ----

@@ -114,7 +114,8 @@ class Session final : public Observer, public engine::Background, public engine:
     void add_group(uint64_t uid, Group *group);
     void remove_group(uint64_t uid, Group *group);
 
-    TagIds &tags() { return tags_; } // of its groups
+    TagIds &tags() { return tags_; }  // of its groups
+    void drop_messages(uint32_t tag); // that have come with this tag id
     // Whether other members wait for this one to shrink a group, under the agent's lock.
     bool others_shrink() const { return !shrinking_.empty(); }
     // This process has shrunk the group, too.
@@ -193,7 +194,7 @@ class Session final : public Observer, public engine::Background, public engine:
     std::unordered_multimap<uint64_t, Group *> groups_;
     std::deque<GroupFailure> early_; // of groups that are not there, the last ones
     std::set<uint64_t> shrinking_;   // groups that others shrink, and this process has not yet
-    TagIds tags_;
+    TagIds tags_{[this](uint32_t tag) { drop_messages(tag); }};
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event
     std::atomic<int64_t> awaited_at_{0};

@@ -50,11 +50,8 @@ Communicator::~Communicator() {
     agent_.wait_until([&] { return faults_.is_idle(); }, INT64_MAX);
     if (times_.explainer != nullptr && memory_.window() != nullptr)
         times_.explainer->tell_distance(memory_.window()->writes());
-    agent_.locked([&] {
-        session_->mesh().purge(engine::make_tag(ranks_.tag_id, 0, engine::TagClass::collective, 0),
-                               engine::group_mask);
-        memory_.close();
-    });
+    session_->drop_messages(ranks_.tag_id);
+    agent_.locked([&] { memory_.close(); });
     session_->tags().free(ranks_.tag_id);
 }
 
@@ -82,7 +79,7 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
                                 std::unique_ptr<Communicator> &out) {
     std::vector<uint32_t> workers(session->workers());
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
-    session->tags().take(0); // the world is the first communicator
+    session->tags().take_world();
     const int64_t deadline_ns = session->deadline(timeout_ns);
     Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
     if (s != DTRAIN_OK) return s;
@@ -185,9 +182,10 @@ Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
 
 // Finds a tag that is free on all ranks, and takes it on those that join. Another thread may be
 // taking the same tag for another communicator that shares some of the ranks. Then neither gets it,
-// and both retry, each in its own sequence of tags.
+// and both retry, each in its own sequence of tags. It begins anywhere, since messages of the group
+// that has used a tag last may still be on their way.
 Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag) {
-    for (uint64_t attempt = 0;; attempt++) {
+    for (;;) {
         cluster::TagSet mine = session_->tags().used(), used{};
         std::vector<cluster::TagSet> all(ranks_.members.size());
         Status s = run_until(
@@ -196,7 +194,8 @@ Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &
         if (s != DTRAIN_OK) return s;
         for (const cluster::TagSet &tags : all)
             for (size_t i = 0; i < used.size(); i++) used[i] |= tags[i];
-        uint64_t first = attempt == 0 ? 0 : derived_uid(ranks_.uid, attempt), tried = 0;
+        const uint64_t first = derived_uid(ranks_.uid, order_.last()) >> 16;
+        uint64_t tried = 0;
         auto taken = [&] { return (used[tag / 64] >> tag % 64 & 1) != 0; };
         do tag = uint32_t((first + tried++) % cluster::group_tags);
         while (taken() && tried < cluster::group_tags);

@@ -147,7 +147,10 @@ void Wire::start(Move move) {
 bool Wire::advance(Move &move) {
     const int64_t now = host_.now_ns();
     if (move.due_ns > now) return false;
-    if (move.broken_off) return report(move, false), true;
+    if (move.broken_off) {
+        if (move.kind == Move::Kind::bulk) tell_done(move.from, move.place.number);
+        return report(move, false), true;
+    }
     if (simulator_cut_until(move.place.host) > now && now - move.began_ns < patience_ns) {
         move.due_ns = now + look_again_ns;
         return false;
