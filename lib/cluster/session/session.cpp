@@ -63,6 +63,10 @@ Status Session::join(engine::Agent &agent, engine::Backgrounds &backgrounds, con
             "the context is a member of %u jobs, and cannot be of more at one time; destroy "
             "the communicators and servers of one, or create another context",
             engine::max_jobs);
+    agent.locked([&] { // what has come with this number until now was sent to an earlier job
+        session->mesh_.set_slots(*session->slot_, {});
+        session->mesh_.purge(0, 0);
+    });
     JoinParams join;
     join.slot = *session->slot_;
     if (Status s = read_join_options(options, join); s != DTRAIN_OK) return s;
