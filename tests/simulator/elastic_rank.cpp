@@ -53,6 +53,9 @@ class ElasticRank : Caller {
             count += plan.is_suspect(i) || world->processes[i].state == Process::State::left;
         return count;
     }
+    bool wants_to_leave() const {
+        return plan.leaver == process && world->board[steps] >= plan.leaves_after;
+    }
     bool is_over() const { return world->board[steps] >= uint64_t(plan.steps * plan.ranks); }
 
     bool join() {
@@ -61,7 +64,7 @@ class ElasticRank : Caller {
         const bool is_new = process >= plan.ranks;
         params.size = is_new ? DTRAIN_NEWCOMER : plan.ranks;
         params.rank = is_new ? -1 : process;
-        params.servers = is_new ? 0 : 1;
+        params.servers = is_new ? 0 : int(plan.has_server);
         begin();
         const dtrain_status_t s =
             dtrain_comm_create(context_, plan.rendezvous.c_str(), &params, &comm_);
@@ -114,6 +117,8 @@ class ElasticRank : Caller {
         params.dtype = DTRAIN_F64;
         params.length = length;
         params.rule = DTRAIN_RULE_ADD;
+        params.consistency = generation_ % 2 == 0 ? DTRAIN_ASYNC : DTRAIN_SSP;
+        params.staleness = generation_ % 2 == 0 ? 0 : 2;
         begin();
         const dtrain_status_t status = dtrain_table_create(comm_, "count", &params, &table_);
         // The server is with another side, which nobody can know to be the one that goes on.
@@ -138,6 +143,9 @@ class ElasticRank : Caller {
                     plan.op_timeout))
             return false;
         const uint64_t before = ++world->board[pushes];
+        begin();
+        if (!passes(dtrain_table_clock(table_, nullptr, nullptr), "clock", plan.op_timeout))
+            return false;
         const int size = dtrain_comm_size(comm_), rank = dtrain_comm_rank(comm_);
         Data<int64_t> data(1 + generation_ % 2 * 5000, rank);
         begin();
@@ -148,7 +156,7 @@ class ElasticRank : Caller {
         for (int64_t x : data)
             if (x != int64_t{size} * (size - 1) / 2)
                 fail_life("process %d: a sum is wrong", process);
-        int32_t said[2] = {is_over(), dtrain_comm_newcomers(comm_) > 0};
+        int32_t said[2] = {is_over(), dtrain_comm_newcomers(comm_) > 0 || wants_to_leave()};
         begin();
         if (!passes(
                 dtrain_allreduce(comm_, said, said, 2, DTRAIN_I32, DTRAIN_MAX, nullptr, nullptr),
@@ -192,7 +200,9 @@ class ElasticRank : Caller {
         for (int tries = 0; tries < patience; tries++) {
             dtrain_reform_params_t params;
             DTRAIN_INIT(&params);
+            params.leaves = wants_to_leave();
             dtrain_comm_t *next = nullptr;
+            if (params.leaves != 0) world->leavers |= 1u << process;
             begin();
             const dtrain_status_t s = dtrain_comm_reform(comm_, &params, &next);
             if (s == DTRAIN_ERR_FENCED || s == DTRAIN_ERR_STATE) {
@@ -202,6 +212,7 @@ class ElasticRank : Caller {
             if (!passes(s, "reform", plan.op_timeout)) continue;
             if (table_ != nullptr) world->board[kept] = 1;
             leave_communicator();
+            if (params.leaves != 0) return false;
             comm_ = next;
             look();
             return true;

@@ -21,6 +21,8 @@ struct Plan {
     bool has_server = false;     // which no fault befalls, as nobody else has the tables
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs
+    int leaver = nobody;         // a worker that leaves the job once it has done so many steps
+    uint64_t leaves_after = 0;
     std::string rendezvous = "tcp://10.0.0.1:7000";
     int64_t join_timeout;
     int64_t op_timeout, silence; // options op.timeout and heartbeat.timeout

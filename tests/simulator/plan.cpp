@@ -48,7 +48,6 @@ Plan::Plan(uint64_t seed) {
     if (below(4) == 0) options.emplace_back("verify", "on");
     if (below(3) == 0) {
         kind = Kind::elastic;
-        has_server = true;
         options.emplace_back("elastic", "yes");
         newcomers = int(below(4));
         for (int i = 0; i < newcomers; i++) starts.push_back(begin + below(3'000) * ms);
@@ -66,7 +65,14 @@ Plan::Plan(uint64_t seed) {
     }
     // Requests are repeated while they are on their way, and while they wait for other workers.
     if (below(3) == 0) options.emplace_back("ps.retry", std::to_string(1 + below(40)) + "ms");
-    has_server = has_server || below(3) == 0;
+    if (kind == Kind::fixed) {
+        has_server = below(3) == 0;
+        return;
+    }
+    // Tables of workers that may be lost are lost with them.
+    has_server = may_fail() || below(2) == 0;
+    if (below(2) == 0) leaver = int(below(uint64_t(ranks)));
+    leaves_after = uint64_t(below(uint64_t(steps * ranks)));
 }
 
 void Plan::add_fault(uint64_t random) {
@@ -161,6 +167,7 @@ std::string Plan::text() const {
     if (has_server) out += ", a server";
     if (restarts) out += ", and a second job";
     if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";
+    if (leaver != nobody) out += ", rank " + std::to_string(leaver) + " leaves";
     for (const Fault &fault : faults) {
         char line[128];
         snprintf(line, sizeof line, "\n  at %.3f s rank %d is %s",
