@@ -217,6 +217,25 @@ void the_helper_polls_for_who_attends(void **) {
     assert_false(rig.agent.pending());
 }
 
+void it_attends_for_some_time(void **) {
+    Rig rig;
+    int calls = 0;
+    rig.agent.set_helper({.wake = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &calls});
+    const auto attend = [&] { rig.agent.locked([&] { rig.agent.attend_for(100 * ms); }); };
+    attend();
+    rig.clock.now += 50 * ms;
+    rig.turn(200);
+    attend(); // for longer
+    rig.clock.now += 90 * ms;
+    rig.turn(200);
+    assert_true(rig.agent.pending() && calls == 1);
+    rig.clock.now += 20 * ms;
+    rig.turn(200);
+    assert_false(rig.agent.pending());
+    attend();
+    assert_true(rig.agent.pending() && calls == 2);
+}
+
 // Where there is no helper, the thread does all of its work, and looks again soon, though nothing
 // happens at its descriptor.
 void who_waits_stands_in_for_a_helper(void **) {
@@ -406,6 +425,7 @@ int main() {
         cmocka_unit_test(an_event_keeps_the_poller_awake),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
         cmocka_unit_test(the_helper_polls_for_who_attends),
+        cmocka_unit_test(it_attends_for_some_time),
         cmocka_unit_test(who_waits_stands_in_for_a_helper),
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
