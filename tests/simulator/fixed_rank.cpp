@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kept_table.h"
 #include "lasting_table.h"
+#include "message_calls.h"
 #include "table_calls.h"
 #include "uneven_calls.h"
 
@@ -39,7 +40,7 @@ class FixedRank : Caller {
         const char *name;
         bool (FixedRank::*run)(size_t count, int other);
     };
-    static constexpr size_t act_count = 35;
+    static constexpr size_t act_count = 38;
     static const Act acts[act_count];
 
     int size() const { return int(members.size()); }
@@ -433,6 +434,9 @@ class FixedRank : Caller {
         const uint64_t chosen = random_() | uint64_t{1} << other;
         return sum_in_a_group(here(), count, chosen, step_) && next_barrier();
     }
+    bool mail(size_t count, int) { return exchange_mail(here(), count); }
+    bool too_early(size_t count, int) { return receive_too_early(here(), count); }
+    bool mixed(size_t count, int) { return mix_calls(here(), count); }
     bool events(size_t count, int) { return take_events(here(), count); }
     bool neighbors(size_t count, int) { return exchange_with_neighbors(here(), count); }
     bool joined(size_t count, int who) { return join_queue_early(here(), count, who); }
@@ -580,6 +584,9 @@ constexpr FixedRank::Act FixedRank::acts[act_count] = {
     {"exchanged", &FixedRank::exchanged},
     {"erased", &FixedRank::erased},
     {"twin", &FixedRank::twin},
+    {"mail", &FixedRank::mail},
+    {"too_early", &FixedRank::too_early},
+    {"mixed", &FixedRank::mixed},
 };
 
 } // namespace
