@@ -151,6 +151,8 @@ class Coordinator {
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
     std::vector<int64_t> ends_; // when connections of members ended, lately
     CallLog call_log_;
+    static constexpr size_t most_broken = 512;
+    std::map<uint64_t, uint64_t> broken_; // groups whose members were told, and from which call on
     GroupVotes votes_;
     Newcomers newcomers_;
     int64_t beat_at_ = started_; // to those who join or wait to come in

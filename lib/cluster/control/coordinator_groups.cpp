@@ -23,6 +23,11 @@ bool Coordinator::from_member(int32_t member, const wire::Message &message, int6
 bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions) {
     if (!in_group(member, failed.members) || failed.guilty >= state_.size()) return false;
     call_log_.forget(failed.group);
+    // Many may say so of one group, and it has many members.
+    const auto [known, is_news] = broken_.try_emplace(failed.group, failed.from);
+    if (!is_news && known->second <= failed.from) return true;
+    known->second = failed.from;
+    if (broken_.size() > most_broken) broken_.erase(broken_.begin());
     for (int32_t other : failed.members)
         if (other != member) to(other, failed, actions);
     return true;

@@ -5,9 +5,11 @@
 #include "collectives/communicator/rails.h"
 #include "collectives/communicator/setup.h"
 #include "collectives/communicator/tune.h"
+#include "collectives/communicator/unmade.h"
 #include "engine/tag.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace dtrain::collectives {
@@ -234,19 +236,24 @@ Status Communicator::split_until(int32_t color, int32_t key, int64_t deadline_ns
         s != DTRAIN_OK)
         return fail_within(s, "split");
     const uint64_t seq = order_.last();
-    uint32_t tag = 0;
-    if (Status s = take_common_tag(color >= 0, deadline_ns, tag); s != DTRAIN_OK)
-        return fail_within(s, "split");
-    out.reset();
-    if (color < 0) return DTRAIN_OK;
     std::vector<uint32_t> ranks;
     for (uint32_t r = 0; r < all.size(); r++)
         if (all[r].color == color) ranks.push_back(r);
     std::stable_sort(ranks.begin(), ranks.end(),
                      [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
     for (uint32_t &r : ranks) r = ranks_.members[r];
-    uint64_t uid = derived_uid(ranks_.uid, seq) ^ uint64_t(uint32_t(color)) << 20;
-    return make(session_, std::move(ranks), uid, tag, deadline_ns, out, &faults_);
+    const uint64_t uid = derived_uid(ranks_.uid, seq) ^ uint64_t(uint32_t(color)) << 20;
+    std::optional<Unmade> unmade;
+    if (color >= 0)
+        unmade.emplace(*session_, uid, std::vector<int32_t>(ranks.begin(), ranks.end()));
+    uint32_t tag = 0;
+    if (Status s = take_common_tag(color >= 0, deadline_ns, tag); s != DTRAIN_OK)
+        return fail_within(s, "split");
+    out.reset();
+    if (color < 0) return DTRAIN_OK;
+    const Status s = make(session_, std::move(ranks), uid, tag, deadline_ns, out, &faults_);
+    if (s == DTRAIN_OK) unmade->made();
+    return s;
 }
 
 Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "collectives/communicator/rank_list.h"
+#include "collectives/communicator/unmade.h"
 #include "engine/attendance.h"
 
 #include <algorithm>
@@ -39,9 +40,12 @@ Status Communicator::form(const cluster::GroupWish &wish, int64_t deadline_ns,
         Status s = session_->job().form_group(wish, session_->tags(), timeout_ns, group);
         if (s != DTRAIN_OK) return s;
     }
+    Unmade unmade(*session_, group.uid, group.members);
     session_->hear_of_ended_connections();
     std::vector<uint32_t> members(group.members.begin(), group.members.end());
-    return make(session_, std::move(members), group.uid, group.tag_id, deadline_ns, out);
+    const Status s = make(session_, std::move(members), group.uid, group.tag_id, deadline_ns, out);
+    if (s == DTRAIN_OK) unmade.made();
+    return s;
 }
 
 } // namespace dtrain::collectives

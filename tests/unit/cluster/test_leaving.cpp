@@ -126,11 +126,44 @@ void a_leaver_is_known_when_others_shrink(void **) {
     }
 }
 
+// Where a call fails on all of many ranks, n reports must not become n * n. One that ends more
+// calls than the last one is told.
+void a_failure_is_told_once(void **) {
+    constexpr int workers = 100;
+    int told = 0;
+    Network net(1, workers, 0, [&](int, const wire::Message &message) {
+        const auto *failed = std::get_if<wire::GroupFailed>(&message);
+        told += failed != nullptr && failed->group == 77;
+    });
+    std::vector<int32_t> all(workers);
+    for (int n = 0; n < workers; n++) all[size_t(n)] = n;
+    const auto report = [&](int n, uint64_t from) {
+        net.at(net.now() + net.draw(0, 20 * ms), [&net, &all, n, from] {
+            net.call(n, [&](Node &node) {
+                Actions actions;
+                const wire::GroupFailed failed{77, all, DTRAIN_ERR_PEER, "rank 3 lost", 3, from};
+                assert_int_equal(node.post(failed, net.now(), actions), DTRAIN_OK);
+                return actions;
+            });
+        });
+    };
+    for (int n = 0; n < workers; n++) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
+    net.run_until(second);
+    for (int n = 0; n < workers; n++) report(n, 10);
+    net.run_until(2 * second);
+    assert_int_equal(told, workers - 1);
+    report(5, 9);
+    report(6, 12);
+    net.run_until(3 * second);
+    assert_int_equal(told, 2 * (workers - 1));
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {cmocka_unit_test(nobody_is_lost),
                                 cmocka_unit_test(a_crowd_calls_on_few), cmocka_unit_test(few_stay),
-                                cmocka_unit_test(a_leaver_is_known_when_others_shrink)};
+                                cmocka_unit_test(a_leaver_is_known_when_others_shrink),
+                                cmocka_unit_test(a_failure_is_told_once)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
