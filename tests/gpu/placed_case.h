@@ -210,8 +210,9 @@ template <class Call> void expect_late_rank(int late, Call &&call) {
                 }
                 std::string text;
                 const dtrain_status_t status = call(context, comm, timeout_ns, text);
-                if (status != DTRAIN_ERR_TIMEOUT || text.find(named) == std::string::npos ||
-                    text.find(',') != std::string::npos)
+                const size_t at = text.find(named);
+                if (status != DTRAIN_ERR_TIMEOUT || at == std::string::npos ||
+                    text.find(',', at) != std::string::npos)
                     only = false;
                 ended++;
             });

@@ -127,13 +127,15 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
                 (plan.is_suspect(0) && (world->joined >> other & 1) == 0) ||
                 world->processes[other].state == Process::State::left);
     };
-    // A member that has given up a coordinator which did not run is named first, that one after it.
-    static constexpr std::string_view named = "coordinator rank ";
-    const size_t also = text.find(named);
-    const bool coordinator_slept =
-        also != std::string::npos && explains(atoi(text.c_str() + also + named.size()));
+    // A member that has given up a coordinator which did not run, or one that did not come, is
+    // named first, that one after it.
+    static constexpr std::string_view named[] = {"coordinator rank ", "missing rank "};
+    const bool waited_itself = std::ranges::any_of(named, [&](std::string_view words) {
+        const size_t also = text.find(words);
+        return also != std::string::npos && explains(atoi(text.c_str() + also + words.size()));
+    });
     // A group's texts have the numbers of the job.
-    if (!explains(here) && !explains(rank) && !coordinator_slept)
+    if (!explains(here) && !explains(rank) && !waited_itself)
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,
                   text.c_str());
 }

@@ -143,8 +143,9 @@ void Faults::fail_operation(engine::Operation &operation) {
     std::string text = describe_operation(operation) + ": " + fault_.text;
     const std::string missing =
         fault_.status == DTRAIN_ERR_TIMEOUT ? operation.missing() : std::string();
-    if (!missing.empty() && text.find(missing) == std::string::npos) // else the fault is its own
-        text += "; it waits for " + missing;
+    const std::string awaited = "it waits for " + missing;
+    if (!missing.empty() && text.find(awaited) == std::string::npos) // else the fault is its own
+        text += "; " + awaited;
     operation.fail(agent_, {.status = fault_.status, .peer = fault_.rank}, text.c_str());
 }
 
