@@ -434,10 +434,8 @@ class FixedRank : Caller {
         const uint64_t chosen = random_() | uint64_t{1} << other;
         return sum_in_a_group(here(), count, chosen, step_) && next_barrier();
     }
-    bool mail(size_t count,
-              int) { // the next one's letters are not for receives from anybody of this
-        return exchange_mail(here(), count) && next_barrier();
-    }
+    // The next one's letters are not for this one's receives from anybody.
+    bool mail(size_t count, int) { return exchange_mail(here(), count) && next_barrier(); }
     bool too_early(size_t count, int) { return receive_too_early(here(), count); }
     bool mixed(size_t count, int) { return mix_calls(here(), count); }
     bool events(size_t count, int) { return take_events(here(), count); }

@@ -69,8 +69,10 @@ GroupVotes::Answers GroupVotes::tick(int64_t now) {
     Answers answers;
     for (auto at = pending_.begin(); at != pending_.end();) {
         const auto next = std::next(at);
-        if (now >= std::min(at->second.deadline, at->second.gives_way))
-            finish(at, give_up(at->first, at->second), answers);
+        const auto &[key, pending] = *at;
+        // The shrink may have ended just now, for want of time.
+        const bool gives_way = now >= pending.gives_way && shrinking(key, pending) >= 0;
+        if (now >= pending.deadline || gives_way) finish(at, give_up(key, pending), answers);
         at = next;
     }
     watch_for_shrinks(now);

@@ -192,6 +192,18 @@ void a_group_gives_way_to_a_shrink(void **) {
     assert_true(shrink(1, 12, 20 * second).empty());
     assert_int_equal(desk.votes.next_deadline(), 20 * second + second / 4);
     expect_failure(desk.votes.tick(21 * second), DTRAIN_ERR_ABORTED, {0}, "rank 1 shrinks");
+    desk.votes.tick(200 * second);
+
+    // A shrink whose time ends before that needs nobody to give way any more, however late one
+    // looks.
+    pair.serial = ++desk.serial;
+    pair.timeout_ns = 100 * second;
+    assert_true(desk.ask(0, pair, 300 * second).empty());
+    GroupRequest brief = desk.wish(GroupKind::shrink, {0, 1, 2}, 0, 13);
+    brief.group = 13;
+    assert_true(desk.ask(1, brief, 300 * second).empty());
+    expect_failure(desk.votes.tick(310 * second), DTRAIN_ERR_TIMEOUT, {1}, "shrink: still waiting");
+    assert_int_equal(desk.votes.next_deadline(), 400 * second);
 }
 
 void members_hold_one_tag(void **) {
