@@ -1,6 +1,7 @@
 // What must hold of every call.
 // SPDX-License-Identifier: Apache-2.0
 #include "caller.h"
+#include "server_calls.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -61,8 +62,12 @@ dtrain_context_t *Caller::make_context() {
     if (!check(dtrain_options_create(&options), "options", second)) return nullptr;
     for (auto &[key, value] : plan.options)
         check(dtrain_options_set(options, key.c_str(), value.c_str()), "option", second);
+    if (plan.has_racks)
+        check(dtrain_options_set(options, "topology", process % 2 == 0 ? "a" : "b"), "option",
+              second);
     check(dtrain_context_create(DTRAIN_API_VERSION, options, &context), "context", second);
     if (context != nullptr) check(dtrain_context_set_log(context, see_line, this), "log", second);
+    if (context != nullptr) check(register_function(context), "function", second);
     dtrain_options_destroy(options);
     return context;
 }
@@ -110,6 +115,24 @@ void Caller::check_told(dtrain_status_t status, const char *call) const {
                       last_error().c_str());
 }
 
+bool Caller::may_be_lost(int other) const {
+    return other >= 0 && other < plan.workers() &&
+           (plan.is_suspect(other) || (world->leavers >> other & 1) != 0 ||
+            // It waits for the others at rank 0, and does not know of them.
+            (plan.is_suspect(0) && (world->joined >> other & 1) == 0) ||
+            world->processes[other].state == Process::State::left);
+}
+
+void Caller::check_failed(dtrain_comm_t *comm) const {
+    if (plan.is_suspect(process) || members.empty()) return;
+    int32_t ranks[most_processes];
+    const int32_t count = dtrain_comm_failed(comm, ranks, most_processes);
+    for (int32_t i = 0; i < count; i++)
+        if (ranks[i] >= int32_t(members.size()) || !may_be_lost(members[size_t(ranks[i])]))
+            fail_life("process %d: rank %d counts as lost, to which nothing happened", process,
+                      ranks[i]);
+}
+
 // The first rank that the text names.
 void Caller::check_blame(dtrain_status_t status, const char *call) {
     const std::string text = last_error();
@@ -120,22 +143,15 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
     const int rank = atoi(text.c_str() + at + 5);
     const std::vector<int> others = not_made(text), &of = others.empty() ? members : others;
     const int here = rank >= 0 && rank < int(of.size()) ? of[size_t(rank)] : nobody;
-    const auto explains = [&](int other) {
-        return other >= 0 && other < plan.ranks &&
-               (plan.is_suspect(other) || (world->leavers >> other & 1) != 0 ||
-                // It waits for the others at rank 0, and does not know of them.
-                (plan.is_suspect(0) && (world->joined >> other & 1) == 0) ||
-                world->processes[other].state == Process::State::left);
-    };
     // A member that has given up a coordinator which did not run, or one that did not come, is
     // named first, that one after it.
     static constexpr std::string_view named[] = {"coordinator rank ", "missing rank "};
     const bool waited_itself = std::ranges::any_of(named, [&](std::string_view words) {
         const size_t also = text.find(words);
-        return also != std::string::npos && explains(atoi(text.c_str() + also + words.size()));
+        return also != std::string::npos && may_be_lost(atoi(text.c_str() + also + words.size()));
     });
     // A group's texts have the numbers of the job.
-    if (!explains(here) && !explains(rank) && !waited_itself)
+    if (!may_be_lost(here) && !may_be_lost(rank) && !waited_itself)
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,
                   text.c_str());
 }

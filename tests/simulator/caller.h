@@ -21,6 +21,8 @@ class Caller {
     // Whether it ended well. Where it did not, that must be somebody's fault, within the limit, and
     // the one who is blamed must be one that something befell.
     bool check(dtrain_status_t status, const char *call, int64_t limit);
+    // The ranks that have failed are such to which something happened.
+    void check_failed(dtrain_comm_t *comm) const;
 
     const Plan &plan;
     const int process;
@@ -28,6 +30,7 @@ class Caller {
 
   private:
     void check_blame(dtrain_status_t status, const char *call);
+    bool may_be_lost(int other) const; // for a reason that others can see
     void check_told(dtrain_status_t status, const char *call) const;
     int64_t begun_ = 0;
 };

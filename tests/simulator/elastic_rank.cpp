@@ -1,10 +1,11 @@
 // A rank of a job that grows and shrinks, and never goes on as two.
 // SPDX-License-Identifier: Apache-2.0
-#include "caller.h"
+#include "acts.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <random>
 #include <utility>
 
 namespace dtrain::simulator {
@@ -95,7 +96,8 @@ class ElasticRank : Caller {
     // The first to do a step in a generation says for all which processes are in it.
     void check_members() {
         if (!is_fresh_) return;
-        Data<int32_t> all(size_t(dtrain_comm_size(comm_)));
+        Data<int32_t> &all = processes_;
+        all.resize(size_t(dtrain_comm_size(comm_)));
         const int32_t self = process;
         begin();
         if (!passes(dtrain_allgather(comm_, &self, all.data(), 1, DTRAIN_I32, nullptr, nullptr),
@@ -156,6 +158,7 @@ class ElasticRank : Caller {
         for (int64_t x : data)
             if (x != int64_t{size} * (size - 1) / 2)
                 fail_life("process %d: a sum is wrong", process);
+        if (!act()) return false;
         int32_t said[2] = {is_over(), dtrain_comm_newcomers(comm_) > 0 || wants_to_leave()};
         begin();
         if (!passes(
@@ -174,6 +177,22 @@ class ElasticRank : Caller {
         over = said[0] != 0;
         changed = said[1] != 0;
         return !std::exchange(is_fresh_, false) || check_table(before);
+    }
+
+    // What all of the generation do besides, from its second step on.
+    bool act() {
+        if (is_fresh_) random_.seed(world->seed + generation_);
+        const uint64_t chosen = random_();
+        const Drawn drawn = {.count = size_t(1) << random_() % 14,
+                             .other = int(random_() % uint64_t(dtrain_comm_size(comm_))),
+                             .random = random_(),
+                             .step = int(generation_ * 1'000 + random_() % 1'000)};
+        const Act &act = all_acts()[chosen % all_acts().size()];
+        if (is_fresh_ || chosen >> 32 & 1 || act.needs == Act::Needs::job) return true;
+        members.assign(processes_.begin(), processes_.end());
+        const bool good = act.run({*this, context_, comm_}, drawn);
+        members.clear(); // other errors may name ranks of the job
+        return good;
     }
 
     // Every answered push is in it, once; those of killed workers perhaps.
@@ -230,7 +249,9 @@ class ElasticRank : Caller {
     dtrain_comm_t *comm_ = nullptr;
     dtrain_table_t *table_ = nullptr;
     uint64_t generation_ = 0;
-    bool is_fresh_ = true; // no step of this generation has been done
+    bool is_fresh_ = true;    // no step of this generation has been done
+    Data<int32_t> processes_; // by rank
+    std::mt19937_64 random_;  // gives the same numbers on all ranks of a generation
 };
 
 class Server : Caller {

@@ -15,9 +15,12 @@ struct Plan {
 
     enum class Kind { fixed, elastic } kind = Kind::fixed;
     int ranks, steps;
-    bool restarts = false;       // whoever is left starts a second job, from the checkpoints
-    bool manual = false;         // option progress=manual
-    bool has_cards = false;      // instead of TCP
+    bool restarts = false;  // whoever is left starts a second job, from the checkpoints
+    bool is_dense = false;  // a wait takes many calls, or each call may be interrupted
+    bool manual = false;    // option progress=manual
+    bool has_cards = false; // instead of TCP
+    bool has_racks = false; // odd processes are in another one than even ones
+    bool has_timelines = false;
     bool has_server = false;     // which no fault befalls, as nobody else has the tables
     int newcomers = 0;           // processes that start while the job runs
     std::vector<int64_t> starts; // theirs
@@ -45,6 +48,7 @@ struct Plan {
 
   private:
     void add_fault(uint64_t random);
+    void add_options(uint64_t random);
     bool harms(const Fault &fault) const;
 };
 

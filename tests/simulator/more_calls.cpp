@@ -122,6 +122,34 @@ bool sum_in_registered_memory(const Here &here, size_t count) {
     return here.check(dtrain_mem_deregister(memory), "deregister") && good;
 }
 
+// It cannot be deregistered while an operation uses it, or can, and the operation goes on.
+bool sum_in_own_memory(const Here &here, size_t count) {
+    Caller &caller = here.caller;
+    Data<int64_t> data(count, caller.process);
+    dtrain_mem_params_t params;
+    DTRAIN_INIT(&params);
+    params.address = data.data();
+    params.length = count * sizeof(int64_t);
+    dtrain_mem_t *memory = nullptr;
+    caller.begin();
+    if (!here.check(dtrain_mem_register(here.context, &params, &memory), "register")) return false;
+    dtrain_request_t *request = nullptr;
+    bool good = here.check(dtrain_allreduce(here.comm, data.data(), data.data(), count, DTRAIN_I64,
+                                            DTRAIN_SUM, nullptr, &request),
+                           "posting allreduce of own memory");
+    dtrain_status_t early = dtrain_mem_deregister(memory);
+    if (early != DTRAIN_OK && early != DTRAIN_ERR_BUSY)
+        good = here.check(early, "deregister early") && good;
+    if (request != nullptr)
+        good = here.check(dtrain_request_wait(request, -1), "allreduce of own memory") && good;
+    dtrain_request_free(request);
+    for (size_t i = 0; i < count && good; i++)
+        expect(here, data[i], sum_of(caller.members), "allreduce of own memory", i);
+    if (early == DTRAIN_OK) return good;
+    caller.begin();
+    return here.check(dtrain_mem_deregister(memory), "deregister") && good;
+}
+
 // Prepared once, and started again and again.
 bool sum_again_and_again(const Here &here, size_t count) {
     Caller &caller = here.caller;

@@ -14,12 +14,17 @@ struct Here {
     bool check(dtrain_status_t status, const char *call) const {
         return caller.check(status, call, caller.plan.op_timeout);
     }
+    bool barrier() const {
+        caller.begin();
+        return check(dtrain_barrier(comm, nullptr, nullptr), "barrier");
+    }
 };
 
 // Each returns whether all went well.
 bool average_with_neighbors(const Here &here, size_t count);
 bool cancel_a_receive(const Here &here);
 bool sum_in_registered_memory(const Here &here, size_t count);
+bool sum_in_own_memory(const Here &here, size_t count); // which is registered
 bool sum_again_and_again(const Here &here, size_t count);
 bool move_unequal_blocks(const Here &here, size_t count, int root);
 bool sum_compressed(const Here &here, size_t count, uint32_t kind); // DTRAIN_COMPRESS_*

@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <random>
 
@@ -14,6 +15,30 @@ constexpr int64_t sent_again = 300 * ms;
 
 constexpr int64_t begin = 1'000 * second;
 constexpr char secret[] = "a secret of sixteen bytes or more";
+
+// Options of which each has but one value elsewhere.
+constexpr struct {
+    const char *key;
+    std::array<const char *, 5> values; // up to the first that is nullptr
+} choices[] = {
+    {"allreduce.algorithm", {"direct", "ring", "recursive_doubling", "halving_doubling"}},
+    {"allreduce.algorithm", {"binomial_tree", "double_tree", "hierarchical", "hierarchical_tree"}},
+    {"checkpoint.keep", {"1", "2", "0"}},
+    {"chunk.bytes", {"4K", "20K", "1M"}},
+    {"eager.bytes", {"1K", "10K", "1M"}},
+    {"explain", {"yes"}},
+    {"gradients.bucket", {"64K"}},
+    {"gradients.cycle", {"0", "10ms"}},
+    {"gradients.known", {"1"}},
+    {"heartbeat.interval", {"20ms", "400ms"}},
+    {"log.level", {"info"}},
+    {"ps.peer_memory", {"1M"}},
+    {"stall.check", {"1ms", "1s"}},
+    {"stall.limit", {"0", "5s"}},
+    {"tuning.adapt", {"yes"}},
+    {"verify.results", {"1"}},
+    {"wait.spin", {"0", "20us", "2ms"}},
+};
 
 // A card has to return the memory of a withdrawn operation within 30 ms.
 constexpr int64_t fast_enough = 10 * ms; // one way
@@ -27,9 +52,8 @@ Plan::Plan(uint64_t seed) {
     steps = 4 + int(below(12));
     op_timeout = (below(4) == 0 ? 3 : 20) * second;
     silence = (1 + below(4)) * second;
-    // Lives in which a wait takes many calls, or each call may be interrupted, cost the most, so
-    // few are like that.
-    const bool is_dense = below(8) == 0;
+    // These cost the most.
+    is_dense = below(8) == 0;
     join_timeout = (is_dense ? 60 : 15) * second;
     switch_each = is_dense ? 2u << below(3) : 8u << below(5);
     call_cost = is_dense ? 50 << below(3) : 200 << below(4);
@@ -65,14 +89,29 @@ Plan::Plan(uint64_t seed) {
     }
     // Requests are repeated while they are on their way, and while they wait for other workers.
     if (below(3) == 0) options.emplace_back("ps.retry", std::to_string(1 + below(40)) + "ms");
+    add_options(random());
     if (kind == Kind::fixed) {
         has_server = below(3) == 0;
+        // Of workers that serve, tables may be lost.
+        if (has_server && !may_fail() && below(2) == 0) options.emplace_back("ps.serve", "yes");
         return;
     }
     // Tables of workers that may be lost are lost with them.
     has_server = may_fail() || below(2) == 0;
     if (below(2) == 0) leaver = int(below(uint64_t(ranks)));
     leaves_after = uint64_t(below(uint64_t(steps * ranks)));
+}
+
+void Plan::add_options(uint64_t random) {
+    std::mt19937_64 each(random);
+    has_racks = each() % 8 == 0;
+    has_timelines = each() % 16 == 0;
+    if (each() % 2 == 0) return;
+    for (const auto &[key, values] : choices) {
+        if (each() % 8 != 0) continue;
+        const auto count = std::ranges::count_if(values, [](auto *value) { return value; });
+        options.emplace_back(key, values[each() % uint64_t(count)]);
+    }
 }
 
 void Plan::add_fault(uint64_t random) {
@@ -164,6 +203,8 @@ std::string Plan::text() const {
         "short of memory", "on a full disk", "on a slow disk"};
     std::string out = std::to_string(ranks) + " ranks, " + std::to_string(steps) + " steps";
     for (auto &[key, value] : options) out += ", " + key + "=" + value;
+    if (has_racks) out += ", two racks";
+    if (has_timelines) out += ", timelines";
     if (has_server) out += ", a server";
     if (restarts) out += ", and a second job";
     if (kind == Kind::elastic) out += ", " + std::to_string(newcomers) + " newcomers";

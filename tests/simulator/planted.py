@@ -50,7 +50,7 @@ PLANTS = {
         "was changed on its way|though nothing had happened|its timeout is"),
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
-        "nobody has told|its timeout is|has not ended"),
+        "nobody has told|its timeout is|has not ended|all surviving workers"),
     "a request is remembered after its table": (
         "lib/ps/node/node.cpp", "local_->settled(request);", "(void)request;", "ended by signal 11"),
 }

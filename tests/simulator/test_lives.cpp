@@ -33,6 +33,7 @@ Outcome live_by(uint64_t seed, uint32_t masked_faults = 0) {
     TemporaryFolder folder;
     Plan plan(seed);
     plan.options.emplace_back("checkpoint.directory", folder.name);
+    if (plan.has_timelines) plan.options.emplace_back("timeline", folder.file("%r.json"));
     if (plan.kind == Plan::Kind::elastic) plan.rendezvous = "file://" + folder.file("job");
     return live(
         seed, plan.processes(), [&](World &w) { set_up(w, plan, masked_faults); },
@@ -124,6 +125,7 @@ int main(int argc, char **argv) {
     prepare_openssl();
     tells_calls = number("DTRAIN_SIMULATOR_TELLS", 0) != 0;
     stops_for_debugger = number("DTRAIN_SIMULATOR_STOPS", 0) != 0;
+    unsetenv("DTRAIN_SIMULATOR_FENCES"); // read at the first allocation
     const CMUnitTest tests[] = {cmocka_unit_test(jobs_keep_their_promise),
                                 cmocka_unit_test(a_seed_is_one_life)};
     return cmocka_run_group_tests_name("lives", tests, nullptr, nullptr);

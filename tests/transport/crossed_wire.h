@@ -28,6 +28,7 @@ class CrossedWire final : public WireWithoutCards {
     std::function<void(Packet)> relay; // gets what is sent
     CrossedWire *other = nullptr;
     std::deque<Packet> arriving;
+    uint32_t late = 0; // calls of progress() without a report of what was fetched from here
     // Nothing passes any more: the other one is about to go.
     void part() {
         relay = [](const Packet &) {};
@@ -38,7 +39,10 @@ class CrossedWire final : public WireWithoutCards {
 
     bool arm() override { return arriving.empty(); }
     bool progress() override {
-        for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, true);
+        if (late > 0)
+            late--;
+        else
+            for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, true);
         for (const Fetch &fetch : std::exchange(fetches_, {})) move(fetch);
         while (!arriving.empty()) {
             const Packet packet = std::move(arriving.front());
@@ -55,7 +59,7 @@ class CrossedWire final : public WireWithoutCards {
     rdm::Link *link(const uint8_t *, size_t) override { return &links_.emplace_back(); }
     void unlink(rdm::Link *) override {
         for (rdm::Operation *bulk : std::exchange(bulks_, {})) protocol_.on_sent(bulk, false);
-        for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, true);
+        for (rdm::Operation *bulk : std::exchange(over_, {})) protocol_.on_sent(bulk, late == 0);
         for (const Fetch &fetch : std::exchange(fetches_, {}))
             protocol_.on_fetched(fetch.place, false);
     }

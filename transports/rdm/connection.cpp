@@ -7,8 +7,10 @@
 namespace dtrain::rdm {
 namespace {
 
+constexpr const char *closed = "closed by the peer";
 constexpr int64_t withdrawal_limit_ns = 30'000'000;
 constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for operations that were given up
+constexpr int64_t reports_limit_ns = 100'000'000;    // for those of a peer that has closed
 
 } // namespace
 
@@ -75,12 +77,23 @@ void Connection::abandon() {
 }
 
 void Connection::say_goodbye(bool corrupt) {
-    if (!up() || broken_ || goodbye_) return;
+    if (!may_send()) return;
     goodbye_ = send_head({.kind = Kind::bye, .length = corrupt}, nullptr) == Sent::now;
+}
+
+// What the peer has fetched before may not have been reported yet: reports and packets keep no
+// order.
+void Connection::on_goodbye() {
+    if (!flying_.front()) return fail(closed);
+    if (!closed_ns_) closed_ns_ = shared_.host.now_ns();
 }
 
 void Connection::tick(int64_t now_ns) {
     if (!up() || broken_) return;
+    if (closed_ns_) {
+        if (now_ns - closed_ns_ > reports_limit_ns) fail(closed);
+        return;
+    }
     if (channel_->sent == sent_at_tick_ && control_.empty()) control({.kind = Kind::ping});
     sent_at_tick_ = channel_->sent;
     flush();

@@ -49,11 +49,11 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     // The same, within progress().
     void work();
     // The wire has everything that was reported as sent.
-    bool is_flushed() { return !sealed_ || !up() || broken_ || sealed_->is_flushed(); }
+    bool is_flushed() { return !sealed_ || !may_send() || sealed_->is_flushed(); }
     // Completes everything in progress with told(), and gives up the link.
     void abandon();
-    void say_goodbye(bool corrupt = false);            // best effort; nothing follows it
-    bool may_hear() const { return up() && !broken_; } // something may still arrive
+    void say_goodbye(bool corrupt = false); // best effort; nothing follows it
+    bool may_hear() const { return up() && !broken_ && !closed_ns_; } // something may still arrive
     // To be called periodically: pings a peer that was sent nothing since the last call, and gives
     // up on a peer that holds withdrawn memory, or has not filled it, for long.
     void tick(int64_t now_ns);
@@ -65,9 +65,11 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
     // These complete the named operations with DTRAIN_ERR_CANCELED: at once, or when the wire
     // returns them; if that takes too long, the connection ends.
-    void withdraw(const Endpoint *endpoint);                                 // its messages
-    void withdraw(uint64_t cookie);                                          // anything
-    bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // held by the peer
+    void withdraw(const Endpoint *endpoint); // its messages
+    void withdraw(uint64_t cookie);          // anything
+    bool waits_for_memory() const {          // held by the peer
+        return withdrawn_ || closed_ns_ || holds_unwanted();
+    }
     // A receive has taken this kept message, or nothing wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
     // As taken(), for a complete message, also when its connection is gone.
@@ -86,6 +88,7 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     Handshake *handshake = nullptr; // the attempt to connect from this side, until it is up
 
   private:
+    bool may_send() const { return up() && !broken_ && !goodbye_ && !closed_ns_; }
     Sent send_head(Head head, Operation *payload);
     bool send_message(); // false: not possible now
     bool send_part(const Head &head);
@@ -101,6 +104,7 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     void on_bytes(const uint8_t *payload, size_t len);
     void on_part_sent(Job *part, bool ok);
     void on_withdraw(const Head &head);
+    void on_goodbye();
     template <class Which> void withdraw_jobs(const Which &which);
     void withdraw(Job *job);
     void break_off(Job *transfer);
@@ -136,6 +140,7 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     uint32_t withdrawn_ = 0;   // canceled jobs whose memory the wire still holds
     int64_t withdrawn_ns_ = 0; // time of the first of them
     int64_t unwanted_ns_ = 0;  // since when something is unwanted
+    int64_t closed_ns_ = 0;    // the peer has closed then, and some operations are not reported yet
 };
 
 } // namespace dtrain::rdm

@@ -47,7 +47,8 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
         if (sealed_ && head.length)
             return fail("the peer got bytes that were changed, left out, repeated or forged",
                         DTRAIN_ERR_CORRUPT);
-        return fail("closed by the peer");
+        on_goodbye();
+        break;
     default: return quit("protocol error: a packet of an unknown kind");
     }
     flush();
@@ -147,6 +148,7 @@ void Connection::on_withdraw(const Head &head) {
 // The wire returns the memory of an operation.
 void Connection::on_done(Job *job, bool ok) {
     flying_.remove(job);
+    if (closed_ns_ && !flying_.front()) on_goodbye();
     if (job->whole) return on_part_sent(job, ok);
     if (ok && !job->canceled) return on_arrived(job);
     const dtrain_status_t failure = job->failure == DTRAIN_ERR_PEER ? told() : job->failure;

@@ -6,7 +6,7 @@ namespace dtrain::rdm {
 
 bool Connection::send_now(uint64_t message_tag, const dtrain_tp_iov_t *iov, uint32_t n,
                           uint64_t length) {
-    if (!up() || broken_ || goodbye_ || queue_.front() || !control_.empty()) return false;
+    if (!may_send() || queue_.front() || !control_.empty()) return false;
     if (length > std::min(copy_limit_, shared_.eager_limit) || !window_.has_room(length))
         return false;
     Operation payload;
@@ -24,7 +24,7 @@ void Connection::post(Job *message) {
 }
 
 void Connection::flush() {
-    if (!up() || broken_ || goodbye_) return;
+    if (!may_send()) return;
     while (!control_.empty()) {
         const Sent result = send_head(control_.front(), nullptr);
         if (result == Sent::busy) shared_.waits = true;
@@ -37,7 +37,7 @@ void Connection::flush() {
 
 void Connection::work() {
     flush();
-    if (sealed_ && !broken_ && !goodbye_) sealed_->work();
+    if (sealed_ && may_send()) sealed_->work();
 }
 
 // Every head carries the credit that is due.
@@ -120,10 +120,12 @@ Sent Connection::began(Job *job, Sent result) {
 }
 
 Sent Connection::put(Job *job, uint64_t remote_address, const void *rkey) {
+    if (closed_ns_) return Sent::broken;
     return began(job, shared_.wire->put(channel_->link, job, remote_address, rkey));
 }
 
 Sent Connection::get(Job *job, uint64_t remote_address, const void *rkey) {
+    if (closed_ns_) return Sent::broken;
     return began(job, shared_.wire->get(channel_->link, job, remote_address, rkey));
 }
 

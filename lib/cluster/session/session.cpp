@@ -143,6 +143,7 @@ Status Session::connect_mesh() {
         auto &list = addresses.emplace_back();
         for (const TransportAddress &t : member.transports) list.push_back({t.name, t.bytes});
     }
+    broken_.resize(addresses.size());
     if (Status s = mesh_.prepare(addresses, this); s != DTRAIN_OK) return s;
     std::vector<uint32_t> slots;
     for (const Member &member : job_->members()) slots.push_back(member.slot);
@@ -181,7 +182,7 @@ void Session::set_wait_policy() {
     agent_.set_policy(policy);
 }
 
-void Session::add_group(uint64_t uid, Group *group) {
+void Session::add_group(uint64_t uid, Group *group, uint64_t breaks_before) {
     agent_.locked([&] {
         groups_.emplace(uid, group);
         if (Status s = job_->status(); s != DTRAIN_OK)
@@ -189,9 +190,18 @@ void Session::add_group(uint64_t uid, Group *group) {
         for (uint32_t m = 0; m < job_->members().size(); m++)
             if (group->contains(m) && job_->member_status(int32_t(m)) != DTRAIN_OK)
                 group->member_lost(m, DTRAIN_ERR_PEER, std::string(error_text()).c_str(), true);
+        for (uint32_t m = 0; m < broken_.size(); m++)
+            if (const Break &last = broken_[m]; last.number > breaks_before && group->contains(m))
+                group->peer_broken(m, last.status, last.text.c_str(), last.over);
         for (const GroupFailure &failure : early_)
             if (failure.uid == uid) failure.tell(*group);
     });
+}
+
+uint64_t Session::breaks() {
+    uint64_t count = 0;
+    agent_.locked([&] { count = breaks_; });
+    return count;
 }
 
 void Session::remove_group(uint64_t uid, Group *group) {
@@ -216,6 +226,9 @@ void Session::peer_broken(uint32_t member, Status status, const char *text) {
     const bool over = !mesh_.is_connected(member);
     for (auto &[uid, group] : groups_)
         if (group->contains(member)) group->peer_broken(member, status, whole, over);
+    Break &last = broken_[member];
+    last = {.number = ++breaks_, .status = status, .over = over, .text = {}};
+    last.text = whole;
 }
 
 void Session::drop_messages(uint32_t tag) {

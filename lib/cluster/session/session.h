@@ -110,8 +110,11 @@ class Session final : public Observer, public engine::Background, public engine:
 
     // A group is told of events that concern it from add_group() until remove_group() returns.
     // Adding a group with a member that is already lost fails the group at once; so does adding one
-    // that another member has failed before.
-    void add_group(uint64_t uid, Group *group);
+    // that another member has failed before. breaks_before: what breaks() was before any member can
+    // have sent something for the group; it is told of connections that have broken since then, as
+    // that may be lost.
+    void add_group(uint64_t uid, Group *group, uint64_t breaks_before);
+    uint64_t breaks(); // how often a connection has broken
     void remove_group(uint64_t uid, Group *group);
 
     TagIds &tags() { return tags_; }  // of its groups
@@ -192,6 +195,14 @@ class Session final : public Observer, public engine::Background, public engine:
     std::unique_ptr<engine::Staging> staging_;
     // Under the agent's lock.
     std::unordered_multimap<uint64_t, Group *> groups_;
+    struct Break {
+        uint64_t number = 0; // from 1; 0: there was none
+        Status status = DTRAIN_OK;
+        bool over = false;
+        std::string text;
+    };
+    std::vector<Break> broken_; // of each member the last one
+    uint64_t breaks_ = 0;
     std::deque<GroupFailure> early_; // of groups that are not there, the last ones
     std::set<uint64_t> shrinking_;   // groups that others shrink, and this process has not yet
     TagIds tags_{[this](uint32_t tag) { drop_messages(tag); }};

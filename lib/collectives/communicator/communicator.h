@@ -125,10 +125,10 @@ class Communicator {
     using Ticket = CallOrder::Ticket;
 
     Communicator(std::shared_ptr<cluster::Session> session, Membership &&ranks);
-    // The caller has taken tag_id; it is freed if no communicator is made. parent: a communicator
-    // all of whose ranks make new ones in one call.
+    // The caller has taken tag_id; it is freed if no communicator is made. breaks_before: as for
+    // Session::add_group(). parent: a communicator all of whose ranks make new ones in one call.
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
-                       uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
+                       uint64_t uid, uint32_t tag_id, uint64_t breaks_before, int64_t deadline_ns,
                        std::unique_ptr<Communicator> &out, const Faults *parent = nullptr);
     Status split_until(int32_t color, int32_t key, int64_t deadline_ns,
                        std::unique_ptr<Communicator> &out);

@@ -58,8 +58,9 @@ Communicator::~Communicator() {
 }
 
 Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
-                          uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
-                          std::unique_ptr<Communicator> &out, const Faults *parent) {
+                          uint64_t uid, uint32_t tag_id, uint64_t breaks_before,
+                          int64_t deadline_ns, std::unique_ptr<Communicator> &out,
+                          const Faults *parent) {
     if (members.size() > engine::max_ranks) {
         session->tags().free(tag_id);
         return fail(DTRAIN_ERR_LIMIT,
@@ -69,7 +70,7 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
     const uint32_t self = session->self();
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), {std::move(members), self, uid, tag_id}));
-    made->session_->add_group(uid, &made->faults_);
+    made->session_->add_group(uid, &made->faults_, breaks_before);
     made->faults_.set_parent(parent);
     if (Status s = made->set_up(deadline_ns); s != DTRAIN_OK) return s;
     made->faults_.set_parent(nullptr);
@@ -83,7 +84,7 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
     session->tags().take_world();
     const int64_t deadline_ns = session->deadline(timeout_ns);
-    Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
+    Status s = make(std::move(session), std::move(workers), world_uid, 0, 0, deadline_ns, out);
     if (s != DTRAIN_OK) return s;
     out->is_world_ = true;
     if (out->session_->identity().generation == 0 || out->size() == 1) return DTRAIN_OK;
@@ -228,6 +229,7 @@ Status Communicator::split_until(int32_t color, int32_t key, int64_t deadline_ns
     struct Wish {
         int32_t color, key;
     };
+    const uint64_t breaks_before = session_->breaks();
     Wish mine = {color, key};
     std::vector<Wish> all(ranks_.members.size());
     if (Status s = run_until(
@@ -251,7 +253,8 @@ Status Communicator::split_until(int32_t color, int32_t key, int64_t deadline_ns
         return fail_within(s, "split");
     out.reset();
     if (color < 0) return DTRAIN_OK;
-    const Status s = make(session_, std::move(ranks), uid, tag, deadline_ns, out, &faults_);
+    const Status s =
+        make(session_, std::move(ranks), uid, tag, breaks_before, deadline_ns, out, &faults_);
     if (s == DTRAIN_OK) unmade->made();
     return s;
 }

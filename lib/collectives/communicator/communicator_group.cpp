@@ -33,6 +33,7 @@ Status Communicator::create_group(std::span<const int32_t> ranks, int32_t tag, i
 
 Status Communicator::form(const cluster::GroupWish &wish, int64_t deadline_ns,
                           std::unique_ptr<Communicator> &out) {
+    const uint64_t breaks_before = session_->breaks();
     cluster::NewGroup group;
     {
         const engine::Attendance attendance(session_->agent());
@@ -43,7 +44,8 @@ Status Communicator::form(const cluster::GroupWish &wish, int64_t deadline_ns,
     Unmade unmade(*session_, group.uid, group.members);
     session_->hear_of_ended_connections();
     std::vector<uint32_t> members(group.members.begin(), group.members.end());
-    const Status s = make(session_, std::move(members), group.uid, group.tag_id, deadline_ns, out);
+    const Status s = make(session_, std::move(members), group.uid, group.tag_id, breaks_before,
+                          deadline_ns, out);
     if (s == DTRAIN_OK) unmade.made();
     return s;
 }

@@ -202,10 +202,19 @@ void Faults::member_left(uint32_t member) {
     if (rank == nullptr || rank->lost) return;
     any_gone_ = true;
     rank->known = true; // better evidence than a broken connection
-    rank->status = DTRAIN_ERR_PEER;
-    rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
-    rank->guilty = int32_t(rank - gone_.data());
+    tell_of_leaving(*rank);
     look_again(rank);
+}
+
+// Where the connection broke for a lack of this rank's own, what the other one sent before it left
+// may not have come in.
+void Faults::tell_of_leaving(Gone &rank) {
+    rank.status = DTRAIN_ERR_PEER;
+    rank.guilty = int32_t(&rank - gone_.data());
+    rank.why = "rank " + std::to_string(rank.guilty) + " has left the job";
+    if (rank.lack == DTRAIN_OK) return;
+    rank.guilty = int32_t(ranks_.rank);
+    rank.why = own(rank.why + ", and the connection to it broke before: " + status_text(rank.lack));
 }
 
 void Faults::peer_broken(uint32_t member, Status status, const char *text, bool over) {
@@ -213,14 +222,18 @@ void Faults::peer_broken(uint32_t member, Status status, const char *text, bool 
     if (rank == nullptr) return;
     any_gone_ = true;
     rank->over |= over;
+    const bool lacks = engine::is_own_lack(status);
+    if (lacks) rank->lack = status;
     if (rank->why.empty()) {
         rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
         rank->guilty = int32_t(rank - gone_.data());
         rank->status = status;
-        if (engine::is_own_lack(status)) {
+        if (lacks) {
             rank->guilty = int32_t(ranks_.rank);
             rank->why = own_lack(status, rank->why);
         }
+    } else if (lacks && rank->known && !rank->lost) {
+        tell_of_leaving(*rank);
     }
     look_again(rank);
 }

@@ -69,6 +69,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
         bool known = false; // the control plane says that it is lost or has left
         bool lost = false;
         bool over = false;               // no message from it is in transit
+        Status lack = DTRAIN_OK;         // of this rank, for which the connection broke
         Status status = DTRAIN_ERR_PEER; // of operations that need it
         int32_t guilty = -1;             // the rank itself, or this one, which cannot reach it
     };
@@ -86,6 +87,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     std::string own_lack(Status status, const std::string &text) const;
     Gone *gone(uint32_t member);
     void look_again(const Gone *news); // about this rank; nullptr: about the communicator
+    void tell_of_leaving(Gone &rank);
     const Gone *awaited_in_vain(const engine::Operation &operation) const;
     uint64_t next_call() { return order_.last() + 1; }
     uint64_t first_open();

@@ -98,7 +98,7 @@ Status Node::start(const Resources &resources, std::map<std::string, LegacyPart>
         if (port_ != nullptr) s = port_->open();
         if (s == DTRAIN_OK && network_ != nullptr) s = network_->open(*client_);
     });
-    session_->add_group(group_uid, this);
+    session_->add_group(group_uid, this, session_->breaks()); // what is lost is sent again
     agent_.post(&service_, false);
     serves_ = true;
     return s;

@@ -93,13 +93,24 @@ void leaving_is_the_better_explanation(void **) {
         c.faults().peer_broken(alone, DTRAIN_ERR_PEER, "connection broke", true);
         c.faults().member_left(alone);
     };
+    check_blame(leaves_then_breaks, "rank 0 has left the job");
+    check_blame(breaks_then_leaves, "rank 0 has left the job");
+}
+
+// What the other rank sent before it left may not have come in.
+void leaving_after_a_lack_of_memory(void **) {
     auto lacks_memory_then_leaves = [](Communicator &c) {
         c.faults().peer_broken(alone, DTRAIN_ERR_NO_MEMORY, "connection broke", true);
         c.faults().member_left(alone);
     };
-    check_blame(leaves_then_breaks, "rank 0 has left the job");
-    check_blame(breaks_then_leaves, "rank 0 has left the job");
-    check_blame(lacks_memory_then_leaves, "rank 0 has left the job");
+    auto leaves_then_lacks_memory = [](Communicator &c) {
+        c.faults().member_left(alone);
+        c.faults().peer_broken(alone, DTRAIN_ERR_NO_MEMORY, "connection broke", true);
+    };
+    constexpr const char *text = "rank 0 has left the job, and the connection to it broke before: "
+                                 "out of memory";
+    check_blame(lacks_memory_then_leaves, text);
+    check_blame(leaves_then_lacks_memory, text);
 }
 
 // A communicator that is being made waits for one that may have given the call up.
@@ -165,7 +176,7 @@ void a_failure_comes_before_the_group(void **) {
     };
     fail(uid, "first ");
     fail(uid + 2, "another's ");
-    job.session->add_group(uid, &group);
+    job.session->add_group(uid, &group, 0);
     assert_true((told == std::vector<std::string>{"first 5"}));
     fail(uid, "second ");
     assert_true((told == std::vector<std::string>{"first 5", "second 5"}));
@@ -173,9 +184,40 @@ void a_failure_comes_before_the_group(void **) {
     told.clear();
     // They take up so much room and no more.
     for (uint64_t i = 0; i < others; i++) fail(1000 + 2 * i, "");
-    job.session->add_group(uid, &group);
+    job.session->add_group(uid, &group, 0);
     assert_true(told.empty());
     job.session->remove_group(uid, &group);
+}
+
+// What another rank has sent for a group, or may have, before the connection broke.
+void a_connection_that_broke_before(void **) {
+    Job job;
+    cluster::Session &session = *job.session;
+    const auto receive = [&](const std::function<Status(std::unique_ptr<Communicator> &)> &make,
+                             std::string &error) {
+        std::unique_ptr<Communicator> made;
+        assert_int_equal(make(made), DTRAIN_OK);
+        engine::Request request;
+        int32_t value = 7;
+        assert_int_equal(made->post_recv(&value, sizeof value, 0, 0,
+                                         {.request = &request, .timeout_ns = 2 * second}),
+                         DTRAIN_OK);
+        job.agent.wait(request, INT64_MAX);
+        error = request.error();
+        return request.outcome().status;
+    };
+    job.comm.reset();
+    job.agent.locked([&] { session.peer_broken(alone, DTRAIN_ERR_PEER, "connection broke"); });
+    assert_int_equal(session.breaks(), 1);
+    std::string error;
+    const auto world = [&](auto &out) { return Communicator::make_world(job.session, 0, out); };
+    assert_int_equal(receive(world, error), DTRAIN_ERR_PEER);
+    assert_non_null(std::strstr(error.c_str(), "cannot be reached: connection broke"));
+    // Nobody can have sent anything for this one.
+    std::unique_ptr<Communicator> parent;
+    assert_int_equal(Communicator::make_world(job.session, 0, parent), DTRAIN_OK);
+    const auto copy = [&](auto &out) { return parent->duplicate(out); };
+    assert_int_equal(receive(copy, error), DTRAIN_ERR_TIMEOUT);
 }
 
 // Until this process shrinks it, too, or has no use for it any more.
@@ -225,9 +267,11 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_connection),
         cmocka_unit_test(leaving_is_the_better_explanation),
+        cmocka_unit_test(leaving_after_a_lack_of_memory),
         cmocka_unit_test(what_breaks_the_parent_ends_the_making),
         cmocka_unit_test(a_communicator_that_is_made_outlives_its_parent),
         cmocka_unit_test(a_failure_comes_before_the_group),
+        cmocka_unit_test(a_connection_that_broke_before),
         cmocka_unit_test(others_wait_in_a_shrink),
         cmocka_unit_test(a_lost_rank),
     };
