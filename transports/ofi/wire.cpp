@@ -51,6 +51,7 @@ Wire::~Wire() {
     fabric_.endpoint.reset(); // releases the memory that it holds
     while (Chunk *chunk = chunks_.front()) take_back(chunk);
     while (ofi::Link *link = given_up_.pop_front()) delete link;
+    while (Answer *answer = answers_.pop_front()) answer_pool_.put(answer);
 }
 
 dtrain_status_t Wire::open(const char *device) {
