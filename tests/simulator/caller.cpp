@@ -123,8 +123,12 @@ bool Caller::may_be_lost(int other) const {
             world->processes[other].state == Process::State::left);
 }
 
+// Without rank 0, one that has no call in progress is not told that others have given up theirs,
+// and its card keeps their memory, for which they end the connection.
+bool Caller::loses_cards() const { return plan.has_cards && plan.is_suspect(0); }
+
 void Caller::check_failed(dtrain_comm_t *comm) const {
-    if (plan.is_suspect(process) || members.empty()) return;
+    if (plan.is_suspect(process) || loses_cards() || members.empty()) return;
     int32_t ranks[most_processes];
     const int32_t count = dtrain_comm_failed(comm, ranks, most_processes);
     for (int32_t i = 0; i < count; i++)
@@ -150,6 +154,9 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
         const size_t also = text.find(words);
         return also != std::string::npos && may_be_lost(atoi(text.c_str() + also + words.size()));
     });
+    // Without rank 0, one that has no call in progress is not told that others have given up
+    // theirs, and its card keeps their memory, for which they end the connection.
+    if (loses_cards() && text.find("card connection broke") != std::string::npos) return;
     // A group's texts have the numbers of the job.
     if (!may_be_lost(here) && !may_be_lost(rank) && !waited_itself)
         fail_life("process %d: %s blames one to whom nothing happened: %s", process, call,

@@ -31,6 +31,7 @@ class Caller {
   private:
     void check_blame(dtrain_status_t status, const char *call);
     bool may_be_lost(int other) const; // for a reason that others can see
+    bool loses_cards() const;          // connections to ranks to which nothing happened
     void check_told(dtrain_status_t status, const char *call) const;
     int64_t begun_ = 0;
 };
