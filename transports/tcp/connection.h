@@ -92,6 +92,7 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     void finish(Transfer *transfer, dtrain_status_t failure = DTRAIN_OK);
     void withdraw_receives(uint64_t cookie);
     void drop_arriving();
+    void keep_word();
     bool fail(const char *reason);
     bool starve(); // fails: this process lacks memory
 
@@ -107,6 +108,8 @@ class Connection : public Pollable, public protocol::ConnectionBase<Device, Conn
     size_t out_header_left_ = 0;
     uint64_t out_payload_left_ = 0;
     Send *out_send_ = nullptr; // the send to which the payload belongs
+    uint8_t out_word_[8];      // its end is the rest of a word whose beginning was written
+    uint32_t out_word_left_ = 0;
     bool blocked_ = false;     // the socket took only part of the data
     SendList queue_;           // messages not started yet
     SendList streams_;         // granted messages with bytes left to send

@@ -30,13 +30,15 @@ void Connection::write() {
 
 // Writes once. False: stop, because the socket is full or broken.
 bool Connection::write_frame(uint64_t *bytes) {
-    iovec iov[tp::max_iov + 1];
+    iovec iov[tp::max_iov + 2];
     int n = 0;
     if (out_header_left_)
         iov[n++] = {out_header_ + sizeof out_header_ - out_header_left_, out_header_left_};
+    if (out_word_left_) iov[n++] = {out_word_ + sizeof out_word_ - out_word_left_, out_word_left_};
+    const uint64_t more = out_payload_left_ - out_word_left_;
     // A payload always has its send.
     // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-    if (out_payload_left_) n += out_send_->from.describe(iov + n, out_payload_left_);
+    if (more) n += out_send_->from.describe(iov + n, more);
     msghdr message{};
     message.msg_iov = iov;
     message.msg_iovlen = size_t(n);
@@ -54,13 +56,29 @@ bool Connection::write_frame(uint64_t *bytes) {
     const size_t header = std::min<size_t>(rest, out_header_left_);
     out_header_left_ -= header;
     rest -= header;
-    if (rest) out_send_->from.advance(rest);
     out_payload_left_ -= rest;
+    const uint32_t word = uint32_t(std::min<uint64_t>(rest, out_word_left_));
+    out_word_left_ -= word;
+    rest -= word;
+    if (rest) out_send_->from.advance(rest);
+    if (rest && out_payload_left_ && !records_) keep_word();
     const bool whole = !out_header_left_ && !out_payload_left_;
     blocked_ = records_ ? written < 0 : !whole; // a frame may take several records
     if (blocked_ != bool(interest_ & EPOLLOUT)) shared_.stale_interest = true;
     if (whole) frame_written();
     return !blocked_;
+}
+
+// Of a table's values, which may change before the socket takes more: a number that was begun is
+// sent as it was. (Records end between words: their length and that of headers are multiples.)
+void Connection::keep_word() {
+    iovec next[tp::max_iov];
+    out_send_->from.describe(next, std::min<uint64_t>(out_payload_left_, sizeof out_word_));
+    const size_t in_word = reinterpret_cast<uintptr_t>(next[0].iov_base) % sizeof out_word_;
+    if (!in_word) return;
+    out_word_left_ = uint32_t(std::min(sizeof out_word_ - in_word, next[0].iov_len));
+    memcpy(out_word_ + sizeof out_word_ - out_word_left_, next[0].iov_base, out_word_left_);
+    out_send_->from.advance(out_word_left_);
 }
 
 // The last frame, as far as there is room for it: the peer learns why the connection ends.
