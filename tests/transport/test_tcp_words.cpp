@@ -44,6 +44,28 @@ void a_word_arrives_whole(void **) {
     assert_true(different > 0); // else the case shows nothing
 }
 
+// The frame that has begun is completed by a copy.
+void a_send_can_be_withdrawn_within_a_word(void **) {
+    constexpr size_t length = 8 * words;
+    for (int rounds = 1; rounds < 20; rounds++) {
+        Pair pair;
+        const Bytes sent = pattern(length, 1), more = pattern(100, 2);
+        Bytes got(length), got_more(100);
+        takes_little = true;
+        pair.b.recv(1, got, 1);
+        pair.b.recv(2, got_more, 2);
+        pair.a.send(pair.to_b, 1, sent, 1);
+        drive_rounds(pair.both(), rounds);
+        ops().cancel(pair.a.dev, 1);
+        pair.a.send(pair.to_b, 2, more, 2);
+        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 2);
+        assert_true(got_more == more);
+        drive_rounds(pair.both(), 100);
+        takes_little = false;
+        for (Node *node : pair.both()) assert_int_equal(node->count(DTRAIN_TP_PEER_LOST), 0);
+    }
+}
+
 } // namespace
 } // namespace dtrain::test
 
@@ -65,6 +87,7 @@ extern "C" ssize_t sendmsg(int fd, const msghdr *message, int flags) {
 int main() {
     using namespace dtrain::test;
     subject.plugin = &dtrain_tp_plugin_tcp;
-    const CMUnitTest tests[] = {cmocka_unit_test(a_word_arrives_whole)};
+    const CMUnitTest tests[] = {cmocka_unit_test(a_word_arrives_whole),
+                                cmocka_unit_test(a_send_can_be_withdrawn_within_a_word)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -192,19 +192,20 @@ void Connection::withdraw_queued(SendList *list, const Which &which, bool is_ann
 // A frame that has begun must be completed, but the caller wants its buffer back: sends a copy.
 void Connection::orphan_current() {
     Send *send = out_send_;
-    const bool withdraw = send->from.remaining() > out_payload_left_;
-    std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[out_payload_left_ + 1]);
+    const uint64_t left = out_payload_left_ - out_word_left_;
+    const bool withdraw = send->from.remaining() > left;
+    std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[left + 1]);
     if (!copy) {
         starve();
         finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_CANCELED);
-        out_payload_left_ = 0;
+        out_payload_left_ = out_word_left_ = 0;
         return;
     }
-    send->from.gather(copy.get(), out_payload_left_);
+    send->from.gather(copy.get(), left);
     shared_.completions.push(
         {send->cookie, send->length, send->tag, 0, DTRAIN_ERR_CANCELED, DTRAIN_TP_SEND, 0});
-    const dtrain_tp_iov_t rest{copy.get(), out_payload_left_, nullptr};
-    send->from.assign(&rest, 1, out_payload_left_);
+    const dtrain_tp_iov_t rest{copy.get(), left, nullptr};
+    send->from.assign(&rest, 1, left);
     send->orphan = std::move(copy);
     if (withdraw) control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
 }
