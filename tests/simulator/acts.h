@@ -12,11 +12,12 @@ struct Drawn {
     size_t count;    // of elements
     int other;       // a rank: a root, a chief, or one that does something else
     uint64_t random; // for whatever else an act chooses
-    int step;        // for names: an act of the same number is none of this communicator's
+    int step;        // a number for the names of tables
 };
 
 struct Act {
-    enum class Needs : uint8_t { nothing, tables, job }; // a job's own communicator
+    // tables: a communicator that may have some; job: one whose ranks are those of the job.
+    enum class Needs : uint8_t { nothing, tables, job };
     const char *name;
     Needs needs;
     bool (*run)(const Here &here, const Drawn &drawn); // whether all went well

@@ -154,8 +154,6 @@ void Caller::check_blame(dtrain_status_t status, const char *call) {
         const size_t also = text.find(words);
         return also != std::string::npos && may_be_lost(atoi(text.c_str() + also + words.size()));
     });
-    // Without rank 0, one that has no call in progress is not told that others have given up
-    // theirs, and its card keeps their memory, for which they end the connection.
     if (loses_cards() && text.find("card connection broke") != std::string::npos) return;
     // A group's texts have the numbers of the job.
     if (!may_be_lost(here) && !may_be_lost(rank) && !waited_itself)

@@ -56,7 +56,7 @@ void a_send_can_be_withdrawn_within_a_word(void **) {
         pair.b.recv(2, got_more, 2);
         pair.a.send(pair.to_b, 1, sent, 1);
         drive_rounds(pair.both(), rounds);
-        ops().cancel(pair.a.dev, 1);
+        ops().withdraw(pair.a.dev, 1);
         pair.a.send(pair.to_b, 2, more, 2);
         await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 2);
         assert_true(got_more == more);

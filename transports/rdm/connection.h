@@ -67,7 +67,7 @@ class Connection : public protocol::ConnectionBase<Device, Connection> {
     // returns them; if that takes too long, the connection ends.
     void withdraw(const Endpoint *endpoint); // its messages
     void withdraw(uint64_t cookie);          // anything
-    bool waits_for_memory() const {          // held by the peer
+    bool waits_for_memory() const {          // held by the peer, or not reported yet
         return withdrawn_ || closed_ns_ || holds_unwanted();
     }
     // A receive has taken this kept message, or nothing wants it any more (nullptr).
