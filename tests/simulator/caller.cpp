@@ -20,22 +20,27 @@ constexpr dtrain_status_t never_right[] = {DTRAIN_ERR_INTERNAL, DTRAIN_ERR_INVAL
                                            DTRAIN_ERR_CORRUPT, DTRAIN_ERR_MISMATCH,
                                            DTRAIN_ERR_UNSUPPORTED};
 
+// A list of ranks, "1,3-5".
+std::vector<int> ranks_in(const char *list) {
+    std::vector<int> out;
+    for (;; list++) {
+        char *end = nullptr;
+        const auto first = int(strtol(list, &end, 10));
+        if (end == list) return out;
+        const int last = *end == '-' ? int(strtol(end + 1, &end, 10)) : first;
+        for (int i = first; i <= last; i++) out.push_back(i);
+        if (*end != ',') return out;
+        list = end;
+    }
+}
+
 // The ranks of a communicator that could not be made: "... of ranks 1,3-5 of the job: ...", whose
 // numbers are the processes' in a first job. A second one makes no other communicators.
 std::vector<int> not_made(const std::string &text) {
     static constexpr std::string_view begin = "making a communicator of ranks ";
-    std::vector<int> out;
     const size_t at = text.find(begin);
-    if (at == std::string::npos) return out;
-    const char *next = text.c_str() + at + begin.size() - 1;
-    do {
-        char *end = nullptr;
-        const auto first = int(strtol(next + 1, &end, 10));
-        const int last = *end == '-' ? int(strtol(end + 1, &end, 10)) : first;
-        for (int i = first; i <= last; i++) out.push_back(i);
-        next = end;
-    } while (*next == ',');
-    return out;
+    return at == std::string::npos ? std::vector<int>{}
+                                   : ranks_in(text.c_str() + at + begin.size());
 }
 
 // Whatever the network of a life does, it changes no bits.
@@ -53,6 +58,15 @@ std::string last_error() {
     char text[1024];
     dtrain_last_error(text, sizeof text);
     return text;
+}
+
+bool names_rank(const std::string &text, int rank) {
+    for (const std::string_view word : {"rank ", "ranks "})
+        for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+            at += word.size();
+            if (std::ranges::count(ranks_in(text.c_str() + at), rank) > 0) return true;
+        }
+    return false;
 }
 
 dtrain_context_t *Caller::make_context() {

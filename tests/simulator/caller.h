@@ -37,5 +37,6 @@ class Caller {
 };
 
 std::string last_error();
+bool names_rank(const std::string &text, int rank); // "rank 4", "ranks 2-5"
 
 } // namespace dtrain::simulator

@@ -116,7 +116,7 @@ bool come_late(const Here &here, size_t count, int who, int64_t timeout_ns) {
                                                     DTRAIN_I64, DTRAIN_SUM, &params, nullptr);
     // Whoever is in time waits for the late one alone, perhaps by way of others.
     if (status == DTRAIN_ERR_TIMEOUT && timeout_ns >= told_within && !caller.plan.may_fail() &&
-        here.rank() != who && last_error().find("rank " + std::to_string(who)) == std::string::npos)
+        here.rank() != who && !names_rank(last_error(), who))
         fail_life("process %d: rank %d is late, and not named: %s", caller.process, who,
                   last_error().c_str());
     const int64_t sum = std::accumulate(caller.members.begin(), caller.members.end(), int64_t{0});

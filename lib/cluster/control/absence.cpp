@@ -21,9 +21,11 @@ void Absence::ran(int64_t now, const Pace &pace, bool counted) {
     ran_at_ = now;
 }
 
-void Absence::answered(int64_t now) {
-    heard_at_ = now;
+// A link may have held the answer back as well.
+void Absence::answered(int64_t asked, int64_t now, const Pace &pace) {
+    heard_at_ = asked;
     cut_off_ = false;
+    heard(now, pace);
 }
 
 // What a link has held back comes at once when the link is there again. What comes a heartbeat

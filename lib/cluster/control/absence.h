@@ -19,8 +19,9 @@ class Absence {
     void ran(int64_t now, const Pace &pace, bool counted);
     int64_t next_run(const Pace &pace) const { return ran_at_ + pace.interval; }
 
-    // The coordinator has answered, so it counts on this process.
-    void answered(int64_t now);
+    // The coordinator has answered what this process asked at `asked`, so it has counted on it
+    // since then.
+    void answered(int64_t asked, int64_t now, const Pace &pace);
     // Any later word of it.
     void heard(int64_t now, const Pace &pace);
     void lost_coordinator(int64_t now, const Pace &pace);

@@ -84,7 +84,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         phase_ = Phase::joining;
         obstacle_ = "it has not answered";
         if (self_ != 0) watch_.start(state_.coordinator, now);
-        absence_.answered(now);
+        absence_.answered(now, now, pace_);
         const Identity &me = settings_.identity;
         wire::Join join;
         join.workers = me.workers;
@@ -95,6 +95,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         join.generation = me.generation;
         actions.emplace_back(Send{link_, std::move(join)});
     } else if (phase_ == Phase::seeking) {
+        asked_at_ = now;
         candidate_until_ = now + 2 * (pace_.timeout + pace_.interval);
         actions.emplace_back(Send{link_, rejoin()});
     }

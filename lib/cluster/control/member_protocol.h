@@ -105,6 +105,7 @@ class MemberProtocol {
     // Loss of a silent coordinator, not reported yet: perhaps this member is the one cut off.
     std::optional<wire::Gone> untold_;
     std::set<int32_t> unreachable_;
+    int64_t asked_at_ = 0; // when it asked the candidate to take it in
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;
 
     std::vector<wire::Message> outbox_; // used while there is no coordinator

@@ -114,7 +114,7 @@ void MemberProtocol::seeking_tick(int64_t now, Actions &actions) {
 void MemberProtocol::welcome(const wire::Welcome &welcome, int64_t now, Actions &actions) {
     state_.coordinator = candidate_;
     state_.epoch = welcome.epoch;
-    absence_.answered(now);
+    absence_.answered(asked_at_, now, pace_);
     run(now, 0);
     if (untold_) actions.emplace_back(Report{*std::exchange(untold_, std::nullopt)});
     for (const wire::Gone &one : welcome.gone) {

@@ -176,6 +176,30 @@ void the_larger_side_goes_on(void **) {
     }
 }
 
+// A link that holds back the coordinator's answer holds back whatever else it has to say, perhaps
+// that the job goes on without this process.
+void an_answer_held_back_was_given_long_ago(void **) {
+    const Pace pace{250 * ms, second, 0};
+    const struct {
+        int64_t answered, heard, lost; // when; the question was at 0
+        size_t ended_late;
+    } cases[] = {
+        {10 * second, 0, 10 * second + ms, 1},
+        {10 * second, 10 * second + ms, 10 * second + 2 * ms, 1}, // held back as well
+        {10 * second, 10 * second + 251 * ms, 10 * second + 252 * ms, 0},
+        {ms, 0, 2 * ms, 0},
+    };
+    for (const auto &c : cases) {
+        Absence absence;
+        for (int64_t now = 0; now <= c.lost; now += ms) absence.ran(now, pace, true);
+        absence.answered(0, c.answered, pace);
+        if (c.heard != 0) absence.heard(c.heard, pace);
+        absence.lost_coordinator(c.lost, pace);
+        absence.found_ended(c.lost + 50 * ms, pace);
+        assert_int_equal(absence.ended_late(), c.ended_late);
+    }
+}
+
 void names(void **) {
     const int32_t many[] = {0, 1, 2, 5, 7, 8, 9};
     assert_string_equal(member_list(many, 8).c_str(), "ranks 0-2,5,7 and servers 0-1");
@@ -193,6 +217,7 @@ int main() {
         cmocka_unit_test(each_is_asked_once),
         cmocka_unit_test(a_stuck_group_is_found),
         cmocka_unit_test(the_larger_side_goes_on),
+        cmocka_unit_test(an_answer_held_back_was_given_long_ago),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
