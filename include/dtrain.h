@@ -405,10 +405,12 @@ typedef struct dtrain_reform_params {
  * of them: dtrain_comm_create()'s, or one made of that after ranks were lost. comm may be broken.
  * Servers follow by themselves while they are in dtrain_server_wait(), and new ones join.
  * Afterwards comm and what was made on it is to be destroyed; tables are opened again by
- * dtrain_table_create() on the new communicator, by newcomers as well, and have their values. On
- * failure comm is as before, and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers
- * that have not called, or says that too few processes are there; DTRAIN_ERR_STATE: the job is not
- * elastic. Blocking. */
+ * dtrain_table_create() on the new communicator, by newcomers as well, and have their values. Once
+ * a member is lost, calls that others make meanwhile on communicators of this job, and for which
+ * they need this process, end with DTRAIN_ERR_PEER, so that they come, too. On failure comm is as
+ * before otherwise, and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers that have
+ * not called, or says that too few processes are there; DTRAIN_ERR_STATE: the job is not elastic.
+ * Blocking. */
 DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
                                               const dtrain_reform_params_t *params,
                                               dtrain_comm_t **new_p);

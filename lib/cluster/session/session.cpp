@@ -217,6 +217,24 @@ void Session::has_shrunk(uint64_t uid) {
     agent_.locked([&] { shrinking_.erase(uid); });
 }
 
+Session::Reforming::Reforming(Session &session) : session_(session) {
+    session_.agent_.locked([&] {
+        session_.reforming_ = true;
+        const auto count = int32_t(session_.members().size());
+        for (int32_t m = 0; m < count && session_.job_->status() == DTRAIN_OK; m++)
+            if (session_.job_->member_status(m) != DTRAIN_OK)
+                return session_.abandon_groups(uint32_t(m), std::string(error_text()).c_str());
+    });
+}
+
+Session::Reforming::~Reforming() {
+    session_.agent_.locked([&] { session_.reforming_ = false; });
+}
+
+void Session::abandon_groups(uint32_t gone, const char *text) {
+    for (auto &[uid, group] : groups_) group->abandoned(gone, text);
+}
+
 // ---- events of the data plane ----
 
 void Session::peer_broken(uint32_t member, Status status, const char *text) {
@@ -297,6 +315,7 @@ void Session::member_lost(int32_t member, Status status, const std::string &text
             take_what_has_come();
         for (auto &[uid, group] : groups_)
             if (group->contains(member)) group->member_lost(member, status, text.c_str(), silent);
+        if (reforming_) abandon_groups(member, text.c_str());
     });
 }
 

@@ -46,6 +46,9 @@ class Group {
     virtual void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) = 0;
     virtual void calls_wanted() = 0;
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
+    // This process waits in a reform because of a member that is gone, which need not be one of the
+    // group: it makes no more calls of the group, for which others may wait.
+    virtual void abandoned(uint32_t /*member*/, const char * /*text*/) {}
     // The workers have formed the next generation of the job (Observer::job_moved()).
     virtual void moved(const NextJob & /*next*/) {}
 };
@@ -121,6 +124,17 @@ class Session final : public Observer, public engine::Background, public engine:
     void drop_messages(uint32_t tag); // that have come with this tag id
     // Whether other members wait for this one to shrink a group, under the agent's lock.
     bool others_shrink() const { return !shrinking_.empty(); }
+    // While one lives, this process waits in a reform. Once a member is gone, it abandons all
+    // groups (Group::abandoned()): those who wait for this process there are to reform as well.
+    class Reforming {
+      public:
+        explicit Reforming(Session &session);
+        ~Reforming();
+        Reforming(const Reforming &) = delete;
+
+      private:
+        Session &session_;
+    };
     // This process has shrunk the group, too.
     void has_shrunk(uint64_t uid);
     // When this process was last told that others stall in calls of a group which it has not begun,
@@ -178,6 +192,7 @@ class Session final : public Observer, public engine::Background, public engine:
         void tell(Group &group) const { group.failed(status, text.c_str(), guilty, from); }
     };
     void group_failed(const GroupFailure &failure);
+    void abandon_groups(uint32_t gone, const char *text);
     void take_what_has_come();
 
     engine::Agent &agent_;
@@ -205,6 +220,7 @@ class Session final : public Observer, public engine::Background, public engine:
     uint64_t breaks_ = 0;
     std::deque<GroupFailure> early_; // of groups that are not there, the last ones
     std::set<uint64_t> shrinking_;   // groups that others shrink, and this process has not yet
+    bool reforming_ = false;
     TagIds tags_{[this](uint32_t tag) { drop_messages(tag); }};
     End end_{*this};
     std::atomic<bool> lacks_memory_{false}; // for an event

@@ -244,6 +244,15 @@ void Faults::failed(Status status, const char *text, int32_t guilty_member, uint
     break_with(status, rank, text, from);
 }
 
+// What is in flight here may still succeed, as the others' earlier calls.
+void Faults::abandoned(uint32_t member, const char *text) {
+    const std::string why =
+        std::string(text) + "; rank " + std::to_string(ranks_.rank) + " waits in reform()";
+    const uint64_t open = first_open();
+    if (break_with(DTRAIN_ERR_PEER, ranks_.rank_of(member), why.c_str(), next_call()))
+        tell_others(open);
+}
+
 const Faults::Gone *Faults::awaited_in_vain(const engine::Operation &operation) const {
     if (!any_gone_) return nullptr;
     const bool from_anybody = operation.waits_for_anybody();

@@ -51,6 +51,7 @@ class Faults final : public cluster::Group, public engine::OperationListener {
     void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override;
     void rank_behind(int32_t rank, uint64_t seq) override;
+    void abandoned(uint32_t member, const char *text) override;
     bool operation_started(engine::Operation &operation) override;
     void operation_failed(engine::Operation &operation, const engine::Outcome &outcome,
                           const char *text) override;

@@ -370,7 +370,9 @@ DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_com
  * the same time, if their lists or tags differ. Blocking; timeout_ns is for all of it (0: option
  * op.timeout; < 0: none). DTRAIN_ERR_INVALID: the list is empty, names a rank twice or one that
  * comm does not have, or lacks the caller. DTRAIN_ERR_PEER: a rank of the list is lost or has left.
- * DTRAIN_ERR_TIMEOUT: a rank has not called. Lists that differ are different groups; when the
+ * DTRAIN_ERR_TIMEOUT: a rank has not called. DTRAIN_ERR_ABORTED: it waits instead in
+ * dtrain_comm_shrink() for this rank, which should do so too; it has had five seconds, or a quarter
+ * of what was left of the timeout. Lists that differ are different groups; when the
  * timeout of one is over and a rank that it lacks waits with another list under the same tag, the
  * error is DTRAIN_ERR_MISMATCH. The texts name these ranks, by their numbers in the job.
  * DTRAIN_ERR_BUSY: another thread of this process makes the same group. A call that failed may be
@@ -403,10 +405,12 @@ typedef struct dtrain_reform_params {
  * of them: dtrain_comm_create()'s, or one made of that after ranks were lost. comm may be broken.
  * Servers follow by themselves while they are in dtrain_server_wait(), and new ones join.
  * Afterwards comm and what was made on it is to be destroyed; tables are opened again by
- * dtrain_table_create() on the new communicator, by newcomers as well, and have their values. On
- * failure comm is as before, and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers
- * that have not called, or says that too few processes are there; DTRAIN_ERR_STATE: the job is not
- * elastic. Blocking. */
+ * dtrain_table_create() on the new communicator, by newcomers as well, and have their values. Once
+ * a member is lost, calls that others make meanwhile on communicators of this job, and for which
+ * they need this process, end with DTRAIN_ERR_PEER, so that they come, too. On failure comm is as
+ * before otherwise, and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers that have
+ * not called, or says that too few processes are there; DTRAIN_ERR_STATE: the job is not elastic.
+ * Blocking. */
 DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
                                               const dtrain_reform_params_t *params,
                                               dtrain_comm_t **new_p);

@@ -248,6 +248,32 @@ void others_wait_in_a_shrink(void **) {
     assert_false(others_shrink());
 }
 
+// Others may wait for it in calls of any of them, also where the lost rank is no member.
+void a_rank_that_reforms_abandons_its_groups(void **) {
+    Job job;
+    cluster::Session &session = *job.session;
+    std::unique_ptr<Communicator> child;
+    assert_int_equal(job.comm->duplicate(child), DTRAIN_OK);
+    const auto lose = [&] {
+        session.member_lost(5, DTRAIN_ERR_PEER, "rank 5 lost: closed", false);
+        job.agent.work();
+    };
+    {
+        const cluster::Session::Reforming reforming(session);
+        assert_int_equal(job.comm->status(), DTRAIN_OK);
+    }
+    lose();
+    assert_int_equal(job.comm->status(), DTRAIN_OK);
+    {
+        const cluster::Session::Reforming reforming(session);
+        lose();
+    }
+    for (Communicator *comm : {job.comm.get(), child.get()}) {
+        assert_int_equal(comm->status(), DTRAIN_ERR_PEER);
+        assert_non_null(std::strstr(error_text(), "rank 5 lost: closed; rank 0 waits in reform()"));
+    }
+}
+
 // Nothing more comes, or what is on its way still does.
 void a_lost_rank(void **) {
     auto ends = [](Communicator &c) {
@@ -273,6 +299,7 @@ int main() {
         cmocka_unit_test(a_failure_comes_before_the_group),
         cmocka_unit_test(a_connection_that_broke_before),
         cmocka_unit_test(others_wait_in_a_shrink),
+        cmocka_unit_test(a_rank_that_reforms_abandons_its_groups),
         cmocka_unit_test(a_lost_rank),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
