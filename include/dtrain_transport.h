@@ -119,7 +119,11 @@ enum {
     DTRAIN_TP_CAP_DMABUF = 1 << 6,    /* mr_reg() takes DTRAIN_MEM_DMABUF                      */
     /* Connections are protected as guards agree, or never leave the host; without it the device is
      * not used where option protection demands a level. */
-    DTRAIN_TP_CAP_GUARDED = 1 << 7
+    DTRAIN_TP_CAP_GUARDED = 1 << 7,
+    /* A message's memory may change while it is sent, as that of a server's tables does: each
+     * number of 1, 2, 4 or 8 bytes at a multiple of its size, both in memory and in the message,
+     * arrives as it was at one moment. Servers copy their answers where a device lacks this. */
+    DTRAIN_TP_CAP_WORDS = 1 << 8
 };
 typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the core */
     uint32_t struct_size;

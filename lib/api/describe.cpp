@@ -41,7 +41,8 @@ std::string capabilities(uint64_t caps) {
         {DTRAIN_TP_CAP_PEER_LOST, "peer_lost"},
         {DTRAIN_TP_CAP_CUDA, "cuda"},
         {DTRAIN_TP_CAP_DMABUF, "dmabuf"},
-        {DTRAIN_TP_CAP_GUARDED, "guarded"}};
+        {DTRAIN_TP_CAP_GUARDED, "guarded"},
+        {DTRAIN_TP_CAP_WORDS, "words"}};
     std::string out = "[";
     for (auto [bit, name] : names)
         if ((caps & bit) != 0) out += (out.size() > 1 ? ", " : "") + quoted(name);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -131,7 +132,7 @@ bool LongTables::clock(const Here &here) {
     const auto size = int(here.caller.members.size());
     const int present = size - std::popcount(world->leavers);
     for (const double value : values)
-        if (value < present * least || value > size * most)
+        if (value < present * least || value > size * most || value != std::floor(value))
             fail_life("process %d: at clock %d, an element is %g", here.caller.process, clock_,
                       value);
     return true;

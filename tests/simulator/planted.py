@@ -48,6 +48,9 @@ PLANTS = {
     "values change while a card reads them": (
         "lib/ps/server/server_table_answers.cpp", "if (reason == Reason::none && identity_.copies &&", "if (false &&",
         "was changed on its way|though nothing had happened|its timeout is"),
+    "a number is sent in two halves": (
+        "lib/ps/node/node.cpp", "|| may_tear_numbers(agent_);", "|| (false && may_tear_numbers(agent_));",
+        "an element is|element \\d+ is|is wrong"),
     "a member is told of no loss": (
         "lib/cluster/control/coordinator.cpp", "to_all(gone, actions);", "(void)gone;",
         "nobody has told|its timeout is|has not ended|all surviving workers"),

@@ -3,7 +3,9 @@
 #pragma once
 #include "rig.h"
 
+#include <algorithm>
 #include <malloc.h>
+#include <span>
 
 namespace dtrain::test {
 
@@ -49,6 +51,32 @@ inline void a_flood_of_middle_messages_is_bounded(void **) {
     flood_then_drain(100'000, 1000, false);
 }
 inline void floods_both_ways_are_bounded(void **) { flood_then_drain(10'000, 3000, true); }
+
+// All bytes of a word are equal, and others after each turn.
+inline void changing_memory_arrives_in_words(void **) {
+    need_caps(DTRAIN_TP_CAP_WORDS);
+    const struct {
+        size_t len;
+        bool expected;
+    } cases[] = {{800, true}, {40'000, true}, {40'000, false}, {2 << 20, true}, {2 << 20, false}};
+    for (const auto &[len, expected] : cases) {
+        Pair pair;
+        Bytes sent(len, 1), got(len);
+        if (expected) pair.b.recv(1, got, 1);
+        pair.a.send(pair.to_b, 1, sent, 1);
+        if (!expected) pair.b.recv(1, got, 1);
+        uint8_t byte = 1;
+        bool received = false, is_sent = false;
+        assert_true(drive(pair.both(), [&] {
+            std::ranges::fill(sent, ++byte);
+            received |= pair.b.take(DTRAIN_TP_RECV, 1);
+            is_sent |= pair.a.take(DTRAIN_TP_SEND, 1);
+            return received && is_sent;
+        }));
+        for (size_t i = 0; i < len; i += 8)
+            assert_true(std::ranges::count(std::span(got).subspan(i, 8), got[i]) == 8);
+    }
+}
 
 inline void large_messages_cross(void **) {
     Pair pair;
@@ -163,6 +191,7 @@ inline const CMUnitTest flow_cases[] = {
     cmocka_unit_test(a_flood_of_empty_messages_is_bounded),
     cmocka_unit_test(a_flood_of_middle_messages_is_bounded),
     cmocka_unit_test(floods_both_ways_are_bounded),
+    cmocka_unit_test(changing_memory_arrives_in_words),
     cmocka_unit_test(large_messages_cross),
     cmocka_unit_test(a_small_message_passes_a_large_one_that_waits),
     cmocka_unit_test(a_small_message_passes_a_full_window),

@@ -40,7 +40,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     const WireAttr &attr = wire_->attr();
     shared_.wire = wire_.get();
     set_most_eager(std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost));
-    shared_.part_limit = attr.packet_limit - Head::wire_length;
+    shared_.part_limit = whole_words(attr.packet_limit - Head::wire_length);
     shared_.copy_limit =
         std::clamp(attr.copy_limit, uint32_t(Head::wire_length), attr.packet_limit) -
         Head::wire_length;
@@ -62,6 +62,9 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     own.caps = (protects_all_ ? wire.caps & ~past_records : wire.caps) | DTRAIN_TP_CAP_PEER_LOST |
                DTRAIN_TP_CAP_GUARDED |
                (wire_->event_fd() >= 0 ? uint64_t{DTRAIN_TP_CAP_EVENT_FD} : 0);
+    // Cards read words, and records hold whole ones; what a processor's send takes at once may end
+    // anywhere.
+    if (protects_all_ || !wire.by_processors) own.caps |= DTRAIN_TP_CAP_WORDS;
     own.max_message = wire.bulk_limit;
     own.eager_limit = most_eager();
     own.latency_ns = wire.latency_ns;

@@ -24,7 +24,7 @@ std::unique_ptr<Sealed> Sealed::make(Shared &shared, Connection &owner, const Ch
     constexpr size_t overhead = Head::wire_length + tp::record_overhead;
     const size_t most =
         std::min<size_t>(shared.wire->attr().head_limit, overhead + tp::max_payload);
-    made->room_ = most - overhead - sizeof(Part);
+    made->room_ = whole_words(most - overhead - sizeof(Part));
     made->out_.reset(new (std::nothrow) uint8_t[most]);
     made->in_.reset(new (std::nothrow) uint8_t[most_in]);
     return made->out_ && made->in_ ? std::move(made) : nullptr;

@@ -36,7 +36,7 @@ class Sealed final : public Carrier {
     static std::unique_ptr<Sealed> make(Shared &shared, Connection &owner, const Channel &channel,
                                         tp::Guard guard);
 
-    uint64_t part_limit() const { return room_ - Head::wire_length; } // as Shared::part_limit
+    uint64_t part_limit() const { return whole_words(room_ - Head::wire_length); } // as Shared's
     // `body` follows a head of kind `record`.
     void on_record(const uint8_t *body, size_t len);
     // Sends what waits, and reports what has ended. Only where a wire may call the protocol.

@@ -35,6 +35,9 @@ struct Job : Operation {
 };
 using JobList = tp::List<Job, &Job::link>;
 
+// A message is cut between numbers (DTRAIN_TP_CAP_WORDS).
+constexpr uint64_t whole_words(uint64_t bytes) { return bytes & ~uint64_t{7}; }
+
 struct Shared : protocol::Shared {
     using protocol::Shared::Shared;
 

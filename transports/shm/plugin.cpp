@@ -45,7 +45,7 @@ Status query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     dtrain_tp_attr_t own{};
     own.max_iov = tp::max_iov;
     own.caps = DTRAIN_TP_CAP_WINDOW | DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST |
-               DTRAIN_TP_CAP_GUARDED;
+               DTRAIN_TP_CAP_GUARDED | DTRAIN_TP_CAP_WORDS;
     own.max_message = message_limit;
     own.eager_limit = eager_limit;
     own.latency_ns = 150;

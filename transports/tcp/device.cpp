@@ -73,7 +73,8 @@ dtrain_status_t Device::open(const char *name) {
 dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     dtrain_tp_attr_t own{};
     own.max_iov = tp::max_iov;
-    own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST | DTRAIN_TP_CAP_GUARDED;
+    own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST | DTRAIN_TP_CAP_GUARDED |
+               DTRAIN_TP_CAP_WORDS;
     own.max_message = message_limit;
     own.eager_limit = eager_limit;
     own.latency_ns = 7'000; // measured on loopback

@@ -8,6 +8,8 @@
 #include "ps/node/table_operation.h"
 #include "ps/placement/placement_balance.h"
 
+#include <algorithm>
+
 namespace dtrain::ps {
 namespace {
 
@@ -16,6 +18,12 @@ constexpr int64_t least_peer_memory = 1 << 20; // bytes for a few answers and pa
 // The first time, what others wait for may already be on its way.
 constexpr int64_t awaited_for = 500 * ms;
 constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
+
+// Whether a number may be sent in two parts, with an update of the table between them.
+bool may_tear_numbers(const engine::Agent &agent) {
+    return !std::ranges::all_of(
+        agent.devices(), [](const auto &device) { return device->has(DTRAIN_TP_CAP_WORDS); });
+}
 
 } // namespace
 
@@ -67,7 +75,8 @@ Status Node::start(const Resources &resources, std::map<std::string, LegacyPart>
         config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
         config.job = session_->job().id();
         config.access = &access_;
-        config.copies_answers = session_->options().number("verify") != 0;
+        config.copies_answers =
+            session_->options().number("verify") != 0 || may_tear_numbers(agent_);
         chores_ = std::make_unique<ChoreThread>([this](const std::function<void()> &done) {
             agent_.locked([&] {
                 if (server_ == nullptr) return;
@@ -313,14 +322,13 @@ void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     };
     const auto served = [&] {
         bool needed = false;
-        agent_.locked([&] {
-            needed = server_ != nullptr && server_->holds(id) && !session_->others_shrink();
-        });
+        agent_.locked(
+            [&] { needed = server_ != nullptr && server_->holds(id) && !session_->others_shrink(); });
         return !needed || is_awaited();
     };
     // Other workers may still use this server's part of the table, but not while they wait for this
-    // one to shrink a communicator, or to begin a call: perhaps it never does, as it ends for an
-    // error.
+    // one to shrink a communicator, to reform, or to begin a call: perhaps it never does, as it
+    // ends for an error.
     agent_.wait_until(served, session_->deadline(patience_ns));
 }
 

@@ -114,7 +114,9 @@ typedef struct dtrain_dv_range { /* filled by classify(); struct_size set by the
  * without payload, subnormals are kept, -0 is less than +0. */
 enum {
     /* dsts[k][i] = srcs[0][i] op srcs[1][i] op ... for m dsts and n srcs; op: DTRAIN_SUM to
-     * DTRAIN_BXOR. AVG: the sum divided by n; of integers the exact sum, rounded toward zero. */
+     * DTRAIN_BXOR. AVG: the sum divided by n; of integers the exact sum, rounded toward zero.
+     * dtype 0, with one src: `count` bytes, as they are; `op` has no meaning, and the kernels are
+     * those of rows. */
     DTRAIN_DV_REDUCE = 1,
     /* dsts[0][i] = srcs[0][i] / divisor, which is not 0; integers round toward zero. */
     DTRAIN_DV_SCALE = 2,
@@ -211,7 +213,8 @@ typedef struct dtrain_dv_ops {
     /* Describes a device that list() has named. Makes no context on it. */
     dtrain_status_t (*query)(const dtrain_dv_host_t *host, const char *name,
                              dtrain_dv_attr_t *attr);
-    /* Slow. What work needs later is made now: a context, the commonest kernels. */
+    /* Slow. What work needs later is made now: a context, the commonest kernels: prepare() of rows,
+     * F32, BF16 and F16 loads nothing after it. */
     dtrain_status_t (*open)(const dtrain_dv_host_t *host, const char *name,
                             dtrain_dv_dev_t **dev_p);
     /* Called after everything made from dev is gone. Slow. */

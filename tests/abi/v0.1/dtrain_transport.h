@@ -56,8 +56,8 @@ typedef struct dtrain_tp_card {
 #define DTRAIN_TP_RECORD_HEADER 4u     /* bytes in front of it: its length, little-endian         */
 #define DTRAIN_TP_RECORD_TAG    16u    /* bytes behind it                                         */
 enum { DTRAIN_TP_PLAIN = 0, DTRAIN_TP_INTEGRITY = 1, DTRAIN_TP_ENCRYPTED = 2 };
-/* Where a guard is: on the side that began the connection, or the other (0); on a connection both
- * ends of which are proven to be in one network of one kernel. */
+/* Where a guard is: on the side that began the connection, or the other (0); where protection=auto
+ * demands nothing: between ends that are proven to be in one kernel's network, or to use RDMA. */
 enum { DTRAIN_TP_INITIATOR = 1 << 0, DTRAIN_TP_INSIDE = 1 << 1 };
 
 /* Services of the core, valid from open() until close() returns; thread-safe. */
@@ -119,7 +119,11 @@ enum {
     DTRAIN_TP_CAP_DMABUF = 1 << 6,    /* mr_reg() takes DTRAIN_MEM_DMABUF                      */
     /* Connections are protected as guards agree, or never leave the host; without it the device is
      * not used where option protection demands a level. */
-    DTRAIN_TP_CAP_GUARDED = 1 << 7
+    DTRAIN_TP_CAP_GUARDED = 1 << 7,
+    /* A message's memory may change while it is sent, as that of a server's tables does: each
+     * number of 1, 2, 4 or 8 bytes at a multiple of its size, both in memory and in the message,
+     * arrives as it was at one moment. Servers copy their answers where a device lacks this. */
+    DTRAIN_TP_CAP_WORDS = 1 << 8
 };
 typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the core */
     uint32_t struct_size;

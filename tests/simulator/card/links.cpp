@@ -95,7 +95,7 @@ Sent Wire::announce(rdm::Link *which, const void *head, size_t len, Operation *b
     if (link.frames.size() >= most_frames) return Sent::busy;
     const Lent *lent = lend(&link, bulk);
     Place place{lent->number, reinterpret_cast<uintptr_t>(lent), bulk->memory.remaining(),
-                own_.host};
+                own_.host, attr_.by_processors};
     iovec pieces[tp::max_iov];
     place.pieces = uint32_t(bulk->memory.describe(pieces, place.bytes));
     for (uint32_t i = 0; i < place.pieces; i++)

@@ -2,20 +2,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/wire.h"
 
+#include "rdm/shared.h"
+
+#include <algorithm>
 #include <cerrno>
+#include <span>
 #include <sys/uio.h>
 
 namespace dtrain::card {
 namespace {
 
 constexpr int64_t longest_ns = 100'000;        // that a move takes
+constexpr int64_t full_socket_ns = 2'000'000;  // under a card of processors
 constexpr int64_t patience_ns = 4'000'000'000; // for a host that is cut off
 constexpr int64_t look_again_ns = 10'000'000;
 
-enum class Copied { all, refused, unreached };
+// The part from `from` on, in a place of several pieces.
+uint32_t part_of(const Place &place, uint64_t from, iovec out[]) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < place.pieces; i++) {
+        const uint64_t skipped = std::min<uint64_t>(from, place.piece[i].bytes);
+        from -= skipped;
+        if (skipped == place.piece[i].bytes) continue;
+        out[count++] = {reinterpret_cast<void *>(place.piece[i].address + skipped),
+                        place.piece[i].bytes - skipped};
+    }
+    return count;
+}
 
-// Copies between this memory and the place, if the other process still lends it.
-Copied copy(const Place &place, const tp::IovCursor &memory, bool writes) {
+// Copies the bytes from `from` to `to` between this memory and the place, if the other process
+// still lends it.
+Copied copy(const Place &place, tp::IovCursor memory, uint64_t from, uint64_t to, bool writes) {
     const pid_t process = simulator_process_of(place.host);
     uint64_t number = 0;
     iovec here{&number, sizeof number};
@@ -24,16 +41,32 @@ Copied copy(const Place &place, const tp::IovCursor &memory, bool writes) {
         return errno == EFAULT ? Copied::refused : Copied::unreached;
     if (number != place.number) return Copied::refused;
     iovec own[tp::max_iov], its[tp::max_iov];
-    const uint64_t bytes = std::min(memory.remaining(), place.bytes);
+    if (from > 0) memory.advance(from);
+    const uint64_t bytes = to - from;
     const int pieces = memory.describe(own, bytes);
-    for (uint32_t i = 0; i < place.pieces; i++)
-        its[i] = {reinterpret_cast<void *>(place.piece[i].address), place.piece[i].bytes};
+    const uint32_t its_pieces = part_of(place, from, its);
     if (bytes == 0) return Copied::all;
     // The shorter of the two ends it.
     const ssize_t done = writes
-                             ? process_vm_writev(process, own, size_t(pieces), its, place.pieces, 0)
-                             : process_vm_readv(process, own, size_t(pieces), its, place.pieces, 0);
+                             ? process_vm_writev(process, own, size_t(pieces), its, its_pieces, 0)
+                             : process_vm_readv(process, own, size_t(pieces), its, its_pieces, 0);
     return done == ssize_t(bytes) ? Copied::all : Copied::refused;
+}
+
+Bytes bytes_of(tp::IovCursor memory, uint64_t bytes) {
+    Bytes out(bytes);
+    if (bytes > 0) memory.gather(out.data(), bytes);
+    return out;
+}
+
+// As a card of processors, which may stop anywhere: of each four bytes, three are from before.
+void tear(const tp::IovCursor &memory, const Bytes &before) {
+    iovec pieces[tp::max_iov];
+    const int count = memory.describe(pieces, before.size());
+    uint64_t at = 0;
+    for (const iovec &piece : std::span(pieces, size_t(count)))
+        for (uint64_t i = 0; i < piece.iov_len; i++, at++)
+            if (at % 4 != 3) static_cast<uint8_t *>(piece.iov_base)[i] = before[at];
 }
 
 } // namespace
@@ -107,7 +140,8 @@ void Wire::dereg(dtrain_tp_mr_t *mr) {
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const auto &registration = *static_cast<Registration *>(mr);
     Place key{registration.lent.number, reinterpret_cast<uintptr_t>(&registration.lent),
-              registration.length, own_.host, 1};
+              registration.length,      own_.host,
+              attr_.by_processors,      1};
     key.piece[0] = {registration.start, registration.length};
     if (len < sizeof key)
         return host_.fail(DTRAIN_ERR_TRUNCATED, "card: a key needs %zu bytes", sizeof key);
@@ -156,9 +190,11 @@ bool Wire::advance(Move &move) {
         return false;
     }
     const Copied copied =
-        simulator_cut_until(move.place.host) > now
-            ? Copied::unreached
-            : copy(move.place, move.operation->memory, move.kind == Move::Kind::put);
+        simulator_cut_until(move.place.host) > now ? Copied::unreached : copy_part(move);
+    if (copied == Copied::in_part) {
+        move.due_ns = now + int64_t(number() % (move.place.torn ? full_socket_ns : longest_ns));
+        return false;
+    }
     const bool ok = copied == Copied::all;
     if (ok) traffic_.in_place += move.operation->memory.remaining();
     if (ok && move.kind == Move::Kind::bulk) tell_done(move.from, move.place.number);
@@ -167,6 +203,20 @@ bool Wire::advance(Move &move) {
         move.link->broken = {.why = "the peer's memory cannot be reached"};
     report(move, ok);
     return true;
+}
+
+// What is long moves in two parts, and its memory may change between them.
+Copied Wire::copy_part(Move &move) {
+    const tp::IovCursor &memory = move.operation->memory;
+    const bool writes = move.kind == Move::Kind::put, torn = move.place.torn && !writes;
+    const uint64_t all = std::min(memory.remaining(), move.place.bytes), from = move.moved;
+    const bool is_first = from == 0 && all >= 16;
+    move.moved = is_first && !torn ? rdm::whole_words(8 + number() % (all - 8)) : all;
+    const Bytes before = torn ? bytes_of(memory, from) : Bytes();
+    const Copied copied = copy(move.place, memory, torn ? 0 : from, move.moved, writes);
+    if (copied != Copied::all) return copied;
+    if (torn) tear(memory, before);
+    return is_first ? Copied::in_part : Copied::all;
 }
 
 void Wire::report(const Move &move, bool ok) {

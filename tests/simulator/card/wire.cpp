@@ -32,6 +32,7 @@ dtrain_status_t Wire::open(const char *) {
     takes_back_ = (variant & 1) != 0;
     attr_.breaks_off_any_time = (variant & 2) != 0;
     attr_.closes_quietly = (variant & 4) != 0;
+    attr_.by_processors = (variant & 128) != 0;
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 30;
     attr_.packet_limit = attr_.head_limit = rdm::least_packet << (variant >> 3 & 1);

@@ -34,6 +34,7 @@ struct Place {
     uint64_t number = 0, lent = 0; // of it, and its address
     uint64_t bytes = 0;
     int32_t host = 0;
+    bool torn = false; // a card of processors sends it, which may stop within a number
     uint32_t pieces = 0;
     struct {
         uint64_t address, bytes;
@@ -74,8 +75,11 @@ struct Move {
     Place place;
     std::shared_ptr<Incoming> from;   // of a bulk message
     int64_t began_ns = 0, due_ns = 0; // when it happens
+    uint64_t moved = 0;               // bytes so far
     bool broken_off = false;
 };
+
+enum class Copied { all, in_part, refused, unreached };
 
 class Wire final : public rdm::Wire {
   public:
@@ -126,6 +130,7 @@ class Wire final : public rdm::Wire {
                       const void *rkey);
     void start(Move move);
     bool advance(Move &move); // true: it is over
+    Copied copy_part(Move &move);
     void report(const Move &move, bool ok);
     uint64_t number() const;
 
