@@ -58,6 +58,7 @@ template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
                      dtrain_request_t **request_p, F &&post, Allowed allowed = {}) {
     return catching([&]() -> Status {
+        context->agent->serve_others();
         if (params == nullptr && request_p == nullptr) { // fast path
             engine::Request request;
             Status s = post(collectives::CallOptions{.request = &request, .blocking = true});

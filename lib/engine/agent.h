@@ -102,6 +102,11 @@ class Agent {
     // helper (manual progress) it first does what the library's threads would do, and a device that
     // has work ends the sleep, too.
     void stand_in(std::span<pollfd> fds, int64_t timeout_ns);
+    // For calls that may never wait: without a helper, the control plane is served now and then.
+    void serve_others() {
+        if (helper_.serve != nullptr) [[unlikely]]
+            serve_when_due();
+    }
     // Between these two calls the helper polls although nothing is pending: for a thread that waits
     // for others' decisions while peers may need answers of the devices.
     void attend() {
@@ -203,6 +208,7 @@ class Agent {
     bool arm_devices();
     bool sleep(int64_t timeout_ns); // true: a device ended the sleep
     void wake_sleeper();
+    void serve_when_due();
 
     Clock &clock_;
     Log &log_;
@@ -225,6 +231,7 @@ class Agent {
     bool blind_ = false; // some device cannot wake a sleeping thread
     Fd epoll_, wake_;
     Helper helper_;
+    std::atomic<int64_t> served_ns_{0}; // when serve_when_due() has done it last
     JobSlots job_slots_;
     trace::Timeline timeline_;
     int64_t stall_after_ns_ = 20 * ms;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int follower_spins = 64;
 constexpr int64_t lock_nap = 50 * us;
+constexpr int64_t serving_interval = 10 * ms;
 
 } // namespace
 
@@ -165,6 +166,13 @@ void Agent::stand_in(std::span<pollfd> fds, int64_t timeout_ns) {
     if (begin_sleep()) sleep_on({all, count + 1}, std::min(timeout_ns, longest_sleep()));
     end_sleep();
     resign_poller();
+}
+
+void Agent::serve_when_due() {
+    const int64_t now = clock_.now_ns();
+    if (now - served_ns_.load(std::memory_order_relaxed) < serving_interval) return;
+    served_ns_.store(now, std::memory_order_relaxed);
+    helper_.serve(helper_.arg);
 }
 
 bool Agent::sleep(int64_t timeout_ns) {
