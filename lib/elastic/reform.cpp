@@ -113,7 +113,7 @@ class Reform {
         Status s;
         {
             const engine::Attendance attendance(now.session->agent());
-            const Session::Reforming reforming(*now.session);
+            const Session::Reforming reforming(*now.session, now.group);
             s = now.session->job().reform(now.group, now.members, asks, next);
         }
         now.session->hear_of_ended_connections();

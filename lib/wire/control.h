@@ -72,7 +72,8 @@ struct Gone {
     // Lost: DTRAIN_ERR_CORRUPT if its connection carried what no member sends.
     Status status = DTRAIN_ERR_PEER;
 };
-// Beyond the numbers of all calls: the group has not failed, but a member asks for its shrink.
+// Beyond the numbers of all calls: the group has not failed, but a member waits for the others to
+// shrink it, or to reform the job.
 inline constexpr uint64_t no_calls = UINT64_MAX;
 struct GroupFailed {
     uint64_t group = 0;

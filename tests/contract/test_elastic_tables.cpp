@@ -132,6 +132,30 @@ void tables_on_servers_go_on(void **) {
     tables_go_on(2, elastic_tcp);
 }
 
+// A worker that serves waits, when it destroys a table, for those that use its part, unless they
+// wait for it in a reform.
+void destroying_a_table_does_not_hold_up_a_reform(void **) {
+    constexpr int size = 3;
+    Job job;
+    job.start(size, [&](int process) {
+        dtrain_context_t *context = ranks::make_context(elastic_shm); // op.timeout is 20 s
+        dtrain_comm_t *comm = processes::join(job, context, process, size, 0);
+        const Tables tables(comm, DTRAIN_ASYNC);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        const int64_t begun_ns = processes::now_ns();
+        if (process == 1) tables.close();
+        REQUIRE(processes::now_ns() - begun_ns < 10'000'000'000);
+        dtrain_comm_t *next = nullptr;
+        OK(dtrain_comm_reform(comm, nullptr, &next));
+        if (process != 1) tables.close();
+        OK(dtrain_comm_destroy(comm));
+        check_sum(next, size);
+        OK(dtrain_comm_destroy(next));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 // BSP: pushes of a clock that had not ended on all workers are dropped; the clock before is there.
 void an_open_clock_is_dropped(void **) {
     constexpr int size = 2;
@@ -287,6 +311,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(tables_on_workers_go_on),
         cmocka_unit_test(tables_on_servers_go_on),
+        cmocka_unit_test(destroying_a_table_does_not_hold_up_a_reform),
         cmocka_unit_test(an_open_clock_is_dropped),
         cmocka_unit_test(pushes_of_open_clocks_count),
         cmocka_unit_test(pushes_before_the_last_call_count),

@@ -121,7 +121,8 @@ class Coordinator {
     bool relay(int32_t member, const wire::Relay &relay, Actions &actions);
     bool new_group(int32_t member, const wire::GroupRequest &request, int64_t now,
                    Actions &actions);
-    void tell_of_shrink(int32_t member, const wire::GroupRequest &request, Actions &actions);
+    void tell_of_wait(int32_t member, uint64_t group, const std::vector<int32_t> &members,
+                      const char *does, Actions &actions);
     bool in_group(int32_t member, const std::vector<int32_t> &members) const;
     void answer(const GroupVotes::Answers &answers, Actions &actions);
 

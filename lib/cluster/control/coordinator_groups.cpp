@@ -64,21 +64,18 @@ bool Coordinator::new_group(int32_t member, const wire::GroupRequest &request, i
                             Actions &actions) {
     if (!in_group(member, request.members)) return false;
     if (request.kind == wire::GroupKind::shrink && !votes_.is_asked(request))
-        tell_of_shrink(member, request, actions);
+        tell_of_wait(member, request.group, request.members, "shrinks the communicator", actions);
     answer(votes_.request(member, request, now), actions);
     return true;
 }
 
 // The others may wait for that member, outside of the group's calls.
-void Coordinator::tell_of_shrink(int32_t member, const wire::GroupRequest &request,
-                                 Actions &actions) {
-    const wire::GroupFailed told{request.group,
-                                 request.members,
-                                 DTRAIN_ERR_ABORTED,
-                                 state_.name(member) + " shrinks the communicator",
-                                 member,
-                                 wire::no_calls};
-    for (int32_t other : request.members)
+void Coordinator::tell_of_wait(int32_t member, uint64_t group, const std::vector<int32_t> &members,
+                               const char *does, Actions &actions) {
+    const wire::GroupFailed told{
+        group,  members,       DTRAIN_ERR_ABORTED, state_.name(member) + ' ' + does,
+        member, wire::no_calls};
+    for (int32_t other : members)
         if (other != member) to(other, told, actions);
 }
 

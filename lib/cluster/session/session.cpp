@@ -209,15 +209,15 @@ void Session::remove_group(uint64_t uid, Group *group) {
         auto [begin, end] = groups_.equal_range(uid);
         auto at = std::find_if(begin, end, [&](auto &entry) { return entry.second == group; });
         if (at != end) groups_.erase(at);
-        shrinking_.erase(uid);
+        awaiting_.erase(uid);
     });
 }
 
-void Session::has_shrunk(uint64_t uid) {
-    agent_.locked([&] { shrinking_.erase(uid); });
+void Session::has_come(uint64_t uid) {
+    agent_.locked([&] { awaiting_.erase(uid); });
 }
 
-Session::Reforming::Reforming(Session &session) : session_(session) {
+Session::Reforming::Reforming(Session &session, uint64_t uid) : session_(session), uid_(uid) {
     session_.agent_.locked([&] {
         session_.reforming_ = true;
         const auto count = int32_t(session_.members().size());
@@ -228,7 +228,10 @@ Session::Reforming::Reforming(Session &session) : session_(session) {
 }
 
 Session::Reforming::~Reforming() {
-    session_.agent_.locked([&] { session_.reforming_ = false; });
+    session_.agent_.locked([&] {
+        session_.reforming_ = false;
+        session_.awaiting_.erase(uid_);
+    });
 }
 
 void Session::abandon_groups(uint32_t gone, const char *text) {
@@ -335,7 +338,7 @@ void Session::group_failed(uint64_t uid, Status status, const std::string &text,
 void Session::group_failed(const GroupFailure &failure) {
     const auto [begin, end] = groups_.equal_range(failure.uid);
     if (failure.from == wire::no_calls) {
-        if (begin != end) shrinking_.insert(failure.uid);
+        if (begin != end) awaiting_.insert(failure.uid);
         return;
     }
     agent_.attend_for(failure_attendance);

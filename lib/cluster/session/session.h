@@ -122,21 +122,23 @@ class Session final : public Observer, public engine::Background, public engine:
 
     TagIds &tags() { return tags_; }  // of its groups
     void drop_messages(uint32_t tag); // that have come with this tag id
-    // Whether other members wait for this one to shrink a group, under the agent's lock.
-    bool others_shrink() const { return !shrinking_.empty(); }
+    // Whether other members wait for this one to shrink a group, or to reform the job, under the
+    // agent's lock.
+    bool others_wait() const { return !awaiting_.empty(); }
     // While one lives, this process waits in a reform. Once a member is gone, it abandons all
     // groups (Group::abandoned()): those who wait for this process there are to reform as well.
     class Reforming {
       public:
-        explicit Reforming(Session &session);
+        Reforming(Session &session, uint64_t uid);
         ~Reforming();
         Reforming(const Reforming &) = delete;
 
       private:
         Session &session_;
+        const uint64_t uid_;
     };
-    // This process has shrunk the group, too.
-    void has_shrunk(uint64_t uid);
+    // This process has shrunk the group, or has reformed from it.
+    void has_come(uint64_t uid);
     // When this process was last told that others stall in calls of a group which it has not begun,
     // as it is about once a second, on the agent's clock; 0: never.
     int64_t awaited_at() const { return awaited_at_.load(std::memory_order_relaxed); }
@@ -219,7 +221,7 @@ class Session final : public Observer, public engine::Background, public engine:
     std::vector<Break> broken_; // of each member the last one
     uint64_t breaks_ = 0;
     std::deque<GroupFailure> early_; // of groups that are not there, the last ones
-    std::set<uint64_t> shrinking_;   // groups that others shrink, and this process has not yet
+    std::set<uint64_t> awaiting_;    // groups in which others_wait()
     bool reforming_ = false;
     TagIds tags_{[this](uint32_t tag) { drop_messages(tag); }};
     End end_{*this};

@@ -13,7 +13,7 @@ Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
     const int64_t deadline_ns = deadline(0);
     faults_.shrink(); // so that no rank keeps waiting in the old communicator
     const Status s = form({cluster::GroupKind::shrink, ranks_.uid, ranks_.ids}, deadline_ns, out);
-    if (s == DTRAIN_OK) session_->has_shrunk(ranks_.uid);
+    if (s == DTRAIN_OK) session_->has_come(ranks_.uid);
     return s;
 }
 

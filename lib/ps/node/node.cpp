@@ -323,7 +323,7 @@ void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     const auto served = [&] {
         bool needed = false;
         agent_.locked(
-            [&] { needed = server_ != nullptr && server_->holds(id) && !session_->others_shrink(); });
+            [&] { needed = server_ != nullptr && server_->holds(id) && !session_->others_wait(); });
         return !needed || is_awaited();
     };
     // Other workers may still use this server's part of the table, but not while they wait for this

@@ -228,24 +228,24 @@ void others_wait_in_a_shrink(void **) {
         session.group_failed(uid, DTRAIN_ERR_ABORTED, "rank 1 shrinks the communicator", 1, from);
         job.agent.work();
     };
-    const auto others_shrink = [&] {
+    const auto others_wait = [&] {
         bool out = false;
-        job.agent.locked([&] { out = session.others_shrink(); });
+        job.agent.locked([&] { out = session.others_wait(); });
         return out;
     };
     const uint64_t world = job.comm->uid();
     tell(world + 2, wire::no_calls); // of no group here
-    assert_false(others_shrink());
+    assert_false(others_wait());
     for (int i = 0; i < 2; i++) {
         tell(world, wire::no_calls);
-        assert_true(others_shrink());
+        assert_true(others_wait());
         assert_int_equal(job.comm->status(), DTRAIN_OK);
-        session.has_shrunk(world);
-        assert_false(others_shrink());
+        session.has_come(world);
+        assert_false(others_wait());
     }
     tell(world, wire::no_calls);
     job.comm.reset();
-    assert_false(others_shrink());
+    assert_false(others_wait());
 }
 
 // Others may wait for it in calls of any of them, also where the lost rank is no member.
@@ -259,13 +259,13 @@ void a_rank_that_reforms_abandons_its_groups(void **) {
         job.agent.work();
     };
     {
-        const cluster::Session::Reforming reforming(session);
+        const cluster::Session::Reforming reforming(session, job.comm->uid());
         assert_int_equal(job.comm->status(), DTRAIN_OK);
     }
     lose();
     assert_int_equal(job.comm->status(), DTRAIN_OK);
     {
-        const cluster::Session::Reforming reforming(session);
+        const cluster::Session::Reforming reforming(session, job.comm->uid());
         lose();
     }
     for (Communicator *comm : {job.comm.get(), child.get()}) {
