@@ -39,7 +39,7 @@ bool Coordinator::reform(int32_t member, const wire::ReformRequest &request, int
         door_awaits_ = false;
         actions.emplace_back(OpenDoor{});
     }
-    if (!reforms_.is_answered(request))
+    if (!reforms_.is_answered(request) && !reforms_.is_asked(request))
         tell_of_wait(member, request.group, request.members, "reforms the job", actions);
     move(reforms_.request(member, request, now), actions);
     return true;

@@ -42,6 +42,10 @@ class ReformVotes {
     bool is_answered(const wire::ReformRequest &request) const {
         return answer_to(request) != nullptr;
     }
+    // Whether another member asks for the same now.
+    bool is_asked(const wire::ReformRequest &request) const {
+        return pending_.contains({request.group, request.attempt});
+    }
 
   private:
     using Key = std::pair<uint64_t, uint32_t>; // group, attempt

@@ -61,6 +61,18 @@ const Moved &only(const ReformVotes::Answers &answers, const Members &members) {
     return answers[0].moved;
 }
 
+// The others are told of the first.
+void one_is_the_first_to_ask(void **) {
+    Desk desk;
+    const auto is_asked = [&](uint32_t attempt) {
+        return desk.votes.is_asked({8, all, attempt, second, "place", 1, 0, false});
+    };
+    assert_false(is_asked(0));
+    desk.ask(2, all);
+    assert_true(is_asked(0));
+    assert_false(is_asked(1));
+}
+
 void expect_refusal(const ReformVotes::Answers &answers, Status status, const char *text) {
     assert_int_equal(answers.size(), 1);
     assert_int_equal(answers[0].moved.status, status);
@@ -192,6 +204,7 @@ void silent_newcomers_are_dropped(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
+        cmocka_unit_test(one_is_the_first_to_ask),
         cmocka_unit_test(all_that_live_and_newcomers),
         cmocka_unit_test(a_member_that_dies_is_not_awaited),
         cmocka_unit_test(sizes),
