@@ -52,10 +52,7 @@ dtrain_status_t dtrain_request_test(dtrain_request_t *request) {
     if (r == nullptr) return null_request();
     if (r->done()) return result_of(r);
     if (Status s = check_here(r); s != DTRAIN_OK) return s;
-    guard([&] {
-        agent_of(r).serve_others();
-        return agent_of(r).work();
-    });
+    guard([&] { return agent_of(r).work(); });
     return r->done() ? result_of(r) : DTRAIN_IN_PROGRESS;
 }
 

@@ -66,12 +66,16 @@ int64_t Agent::longest_sleep() const { return blind_ ? blind_sleep : sleep_ns_.l
 
 int Agent::work() {
     int done = 0;
+    int64_t now = 0;
     {
         const auto lock = try_lock();
         if (!lock.owns_lock()) return 0;
         done = round();
+        now = now_ns_;
     }
     settle();
+    if (helper_.serve != nullptr) [[unlikely]]
+        serve_when_due(now);
     return done;
 }
 

@@ -102,10 +102,11 @@ class Agent {
     // helper (manual progress) it first does what the library's threads would do, and a device that
     // has work ends the sleep, too.
     void stand_in(std::span<pollfd> fds, int64_t timeout_ns);
-    // For calls that may never wait: without a helper, the control plane is served now and then.
+    // For calls that may do without work(): without a helper, either serves the control plane now
+    // and then, however busy the calls are.
     void serve_others() {
         if (helper_.serve != nullptr) [[unlikely]]
-            serve_when_due();
+            serve_when_due(clock_.now_ns());
     }
     // Between these two calls the helper polls although nothing is pending: for a thread that waits
     // for others' decisions while peers may need answers of the devices.
@@ -208,7 +209,7 @@ class Agent {
     bool arm_devices();
     bool sleep(int64_t timeout_ns); // true: a device ended the sleep
     void wake_sleeper();
-    void serve_when_due();
+    void serve_when_due(int64_t now);
 
     Clock &clock_;
     Log &log_;

@@ -168,8 +168,7 @@ void Agent::stand_in(std::span<pollfd> fds, int64_t timeout_ns) {
     resign_poller();
 }
 
-void Agent::serve_when_due() {
-    const int64_t now = clock_.now_ns();
+void Agent::serve_when_due(int64_t now) {
     if (now - served_ns_.load(std::memory_order_relaxed) < serving_interval) return;
     served_ns_.store(now, std::memory_order_relaxed);
     helper_.serve(helper_.arg);

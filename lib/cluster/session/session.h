@@ -137,7 +137,7 @@ class Session final : public Observer, public engine::Background, public engine:
         Session &session_;
         const uint64_t uid_;
     };
-    // This process has shrunk the group, or has reformed from it.
+    // This process has shrunk the group, too.
     void has_come(uint64_t uid);
     // When this process was last told that others stall in calls of a group which it has not begun,
     // as it is about once a second, on the agent's clock; 0: never.

@@ -32,8 +32,8 @@ class Server {
         const Access *access = nullptr; // outlives the server; nullptr: all tables are everybody's
         uint64_t job = 0;               // of which the proofs of tokens are
         // Answers have values of their own, also where the table's could be sent: those may change
-        // before all of the answer has left, which checksums take for damage, and transports
-        // without DTRAIN_TP_CAP_WORDS within a number.
+        // before all of the answer has left. Checksums would take that for damage, and transports
+        // without DTRAIN_TP_CAP_WORDS would send half of a number before and half after it.
         bool copies_answers = false;
         accel::Domains *accelerators = nullptr; // of tables with memory there; outlive the server
         int32_t device = 0;                     // the number of the one for them

@@ -258,6 +258,32 @@ void who_waits_stands_in_for_a_helper(void **) {
     rig.agent.locked([&] { rig.agent.finish(service, {}, ""); });
 }
 
+// One that always finds something to do never sleeps, and one whose calls are done at once never
+// even polls. Others wait for answers of both.
+void who_never_sleeps_serves_others(void **) {
+    constexpr int rounds = 10'000;
+    constexpr int64_t round_ns = 100 * us;
+    Rig rig;
+    int served = 0;
+    rig.agent.set_helper({.serve = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &served});
+    Rounds::Seen seen;
+    Request request;
+    rig.agent.post(new (request) Rounds(&request, rounds, &seen), true);
+    const auto is_over = [&] {
+        rig.clock.now += round_ns;
+        return seen.advanced >= rounds;
+    };
+    rig.agent.wait_until(is_over, INT64_MAX);
+    const int most = int(rounds * round_ns / (10 * ms));
+    assert_in_range(served, most / 2, most);
+    served = 0;
+    for (int i = 0; i < rounds; i++) {
+        rig.clock.now += round_ns;
+        rig.agent.serve_others();
+    }
+    assert_in_range(served, most - 1, most);
+}
+
 // A thread that stops polling calls nobody for what only rests.
 void one_that_rests_is_not_pending(void **) {
     Rig rig;
@@ -427,6 +453,7 @@ int main() {
         cmocka_unit_test(the_helper_polls_for_who_attends),
         cmocka_unit_test(it_attends_for_some_time),
         cmocka_unit_test(who_waits_stands_in_for_a_helper),
+        cmocka_unit_test(who_never_sleeps_serves_others),
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(an_event_does_not_wait_for_moving_data),
