@@ -39,20 +39,49 @@ DT_FN uint64_t misalignment(const void *address) {
     return reinterpret_cast<uintptr_t>(address) % sizeof(Pack);
 }
 
-// Packs first, by step.pack(number of the pack), then the rest, by step.one(number of the element).
-template <uint32_t per_pack, class Step>
-DT_FN void for_all(const Step &step, uint64_t count, bool aligned) {
-    const uint64_t packs = aligned ? count / per_pack : 0;
+// The packs that a thread loads before it uses the first of them: the more bytes are on their way,
+// the less it matters how long memory takes. Elements of few bytes need a register each, hence
+// fewer packs.
+template <class T> constexpr uint32_t packs_at_once = sizeof(T) >= 4 ? 4 : sizeof(T) == 2 ? 2 : 1;
+
+// Packs first, by step.packs<n>(number of the first, how far they are apart), then the rest, by
+// step.one(number of the element).
+template <class T, class Step> DT_FN void for_all(const Step &step, uint64_t count, bool aligned) {
+    constexpr uint32_t per = sizeof(Pack) / sizeof(T), n = packs_at_once<T>;
+    const uint64_t packs = aligned ? count / per : 0;
+    uint64_t i = DT_FIRST;
     DT_ROLL
-    for (uint64_t i = DT_FIRST; i < packs; i += DT_STEP) step.pack(i);
+    for (; i + (n - 1) * DT_STEP < packs; i += n * DT_STEP) step.template packs<n>(i, DT_STEP);
     DT_ROLL
-    for (uint64_t i = packs * per_pack + DT_FIRST; i < count; i += DT_STEP) step.one(i);
+    for (; i < packs; i += DT_STEP) step.template packs<1>(i, DT_STEP);
+    DT_ROLL
+    for (i = packs * per + DT_FIRST; i < count; i += DT_STEP) step.one(i);
 }
+
+// Some packs of one array.
+template <class T, uint32_t n> struct Packs {
+    static constexpr uint32_t per = sizeof(Pack) / sizeof(T), elements = n * per;
+    Pack all[n];
+
+    DT_MEMBER void load(const void *from, uint64_t first, uint64_t apart) {
+        DT_UNROLL
+        for (uint32_t p = 0; p < n; p++) all[p] = at<const Pack>(from, first + p * apart);
+    }
+    DT_MEMBER void store(void *to, uint64_t first, uint64_t apart) const {
+        DT_UNROLL
+        for (uint32_t p = 0; p < n; p++) at<Pack>(to, first + p * apart) = all[p];
+    }
+    DT_MEMBER T get(uint32_t e) const { return element<T>(all[e / per], e % per); }
+    // In the order of e, from 0 on; others of the same pack are 0 after the first.
+    DT_MEMBER void put(uint32_t e, T value) {
+        if (e % per == 0) all[e / per] = Pack{};
+        put_element<T>(all[e / per], e % per, value);
+    }
+};
 
 // dsts = srcs[0] op srcs[1] op ..., the running result in registers.
 template <class Op> struct Reduce {
     using T = typename Op::Stored;
-    static constexpr uint32_t per = sizeof(Pack) / sizeof(T);
     const ReduceArguments &a;
 
     DT_MEMBER void one(uint64_t i) const {
@@ -63,22 +92,24 @@ template <class Op> struct Reduce {
         DT_ROLL
         for (uint32_t k = 0; k < a.m; k++) at<T>(a.dsts[k], i) = result;
     }
-    DT_MEMBER void pack(uint64_t i) const {
-        typename Op::Value values[per];
-        const Pack first = at<const Pack>(a.srcs[0], i);
+    template <uint32_t n> DT_MEMBER void packs(uint64_t first, uint64_t apart) const {
+        using Some = Packs<T, n>;
+        typename Op::Value values[Some::elements];
+        Some packs;
+        packs.load(a.srcs[0], first, apart);
         DT_UNROLL
-        for (uint32_t e = 0; e < per; e++) values[e] = Op::first(element<T>(first, e));
+        for (uint32_t e = 0; e < Some::elements; e++) values[e] = Op::first(packs.get(e));
         DT_ROLL
         for (uint32_t k = 1; k < a.n; k++) {
-            const Pack next = at<const Pack>(a.srcs[k], i);
+            packs.load(a.srcs[k], first, apart);
             DT_UNROLL
-            for (uint32_t e = 0; e < per; e++) values[e] = Op::add(values[e], element<T>(next, e));
+            for (uint32_t e = 0; e < Some::elements; e++)
+                values[e] = Op::add(values[e], packs.get(e));
         }
-        Pack result{};
         DT_UNROLL
-        for (uint32_t e = 0; e < per; e++) put_element<T>(result, e, Op::last(values[e], a.n));
+        for (uint32_t e = 0; e < Some::elements; e++) packs.put(e, Op::last(values[e], a.n));
         DT_ROLL
-        for (uint32_t k = 0; k < a.m; k++) at<Pack>(a.dsts[k], i) = result;
+        for (uint32_t k = 0; k < a.m; k++) packs.store(a.dsts[k], first, apart);
     }
 };
 template <class Op> DT_FN void reduce(const ReduceArguments &a) {
@@ -87,28 +118,27 @@ template <class Op> DT_FN void reduce(const ReduceArguments &a) {
     for (uint32_t k = 0; k < a.n; k++) odd |= misalignment(a.srcs[k]);
     DT_ROLL
     for (uint32_t k = 0; k < a.m; k++) odd |= misalignment(a.dsts[k]);
-    for_all<Reduce<Op>::per>(Reduce<Op>{a}, a.count, odd == 0);
+    for_all<typename Op::Stored>(Reduce<Op>{a}, a.count, odd == 0);
 }
 
 // dst[i] = f(src[i]), both of the type T.
 template <class T, class F> struct Map {
-    static constexpr uint32_t per = sizeof(Pack) / sizeof(T);
     void *dst;
     const void *src;
     F f;
 
     DT_MEMBER void one(uint64_t i) const { at<T>(dst, i) = f(at<const T>(src, i)); }
-    DT_MEMBER void pack(uint64_t i) const {
-        const Pack from = at<const Pack>(src, i);
-        Pack to{};
+    template <uint32_t n> DT_MEMBER void packs(uint64_t first, uint64_t apart) const {
+        Packs<T, n> from, to;
+        from.load(src, first, apart);
         DT_UNROLL
-        for (uint32_t e = 0; e < per; e++) put_element<T>(to, e, f(element<T>(from, e)));
-        at<Pack>(dst, i) = to;
+        for (uint32_t e = 0; e < to.elements; e++) to.put(e, f(from.get(e)));
+        to.store(dst, first, apart);
     }
 };
 template <class T, class F> DT_FN void map(void *dst, const void *src, uint64_t count, F f) {
     const bool aligned = (misalignment(dst) | misalignment(src)) == 0;
-    for_all<Map<T, F>::per>(Map<T, F>{dst, src, f}, count, aligned);
+    for_all<T>(Map<T, F>{dst, src, f}, count, aligned);
 }
 
 template <class Format> struct DividedBy {
@@ -133,7 +163,6 @@ template <class Format> struct Times {
 template <class Format> struct Weigh {
     using T = typename Format::Stored;
     using Lane = typename Format::Lane;
-    static constexpr uint32_t per = sizeof(Pack) / sizeof(T);
     const WeighArguments &a;
 
     DT_MEMBER Lane weight(uint32_t k) const { return Lane(a.weights[k]); }
@@ -144,29 +173,31 @@ template <class Format> struct Weigh {
             sum = sum + weight(k) * Format::get(at<const T>(a.srcs[k], i));
         at<T>(a.dst, i) = Format::put(sum);
     }
-    DT_MEMBER void pack(uint64_t i) const {
-        Lane sums[per];
-        const Pack first = at<const Pack>(a.srcs[0], i);
+    template <uint32_t n> DT_MEMBER void packs(uint64_t first, uint64_t apart) const {
+        using Some = Packs<T, n>;
+        Lane sums[Some::elements];
+        Some packs;
+        packs.load(a.srcs[0], first, apart);
         DT_UNROLL
-        for (uint32_t e = 0; e < per; e++) sums[e] = weight(0) * Format::get(element<T>(first, e));
+        for (uint32_t e = 0; e < Some::elements; e++)
+            sums[e] = weight(0) * Format::get(packs.get(e));
         DT_ROLL
         for (uint32_t k = 1; k < a.n; k++) {
-            const Pack next = at<const Pack>(a.srcs[k], i);
+            packs.load(a.srcs[k], first, apart);
             DT_UNROLL
-            for (uint32_t e = 0; e < per; e++)
-                sums[e] = sums[e] + weight(k) * Format::get(element<T>(next, e));
+            for (uint32_t e = 0; e < Some::elements; e++)
+                sums[e] = sums[e] + weight(k) * Format::get(packs.get(e));
         }
-        Pack result{};
         DT_UNROLL
-        for (uint32_t e = 0; e < per; e++) put_element<T>(result, e, Format::put(sums[e]));
-        at<Pack>(a.dst, i) = result;
+        for (uint32_t e = 0; e < Some::elements; e++) packs.put(e, Format::put(sums[e]));
+        packs.store(a.dst, first, apart);
     }
 };
 template <class Format> DT_FN void weigh(const WeighArguments &a) {
     uint64_t odd = misalignment(a.dst);
     DT_ROLL
     for (uint32_t k = 0; k < a.n; k++) odd |= misalignment(a.srcs[k]);
-    for_all<Weigh<Format>::per>(Weigh<Format>{a}, a.count, odd == 0);
+    for_all<typename Format::Stored>(Weigh<Format>{a}, a.count, odd == 0);
 }
 
 template <class From, class To> DT_FN void convert(const ConvertArguments &a) {
