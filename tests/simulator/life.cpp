@@ -133,8 +133,14 @@ Outcome live(uint64_t seed, int processes, const std::function<void(World &)> &p
             stay_on(core);
             begin_process(i, thread, program);
         }
-        process.pid = pid; // by the parent only
+        process.pid = std::max(pid, 0); // by the parent only
+        if (pid < 0 && !world->failed) {
+            snprintf(world->verdict, sizeof world->verdict, "process %d cannot be made: %s", i,
+                     strerror(errno));
+            world->failed = true;
+        }
     }
+    if (world->failed) end_all();
     begin_with(0);
     await_end();
     Outcome out{!world->failed, world->verdict,       world->trace,

@@ -106,7 +106,7 @@ void happen(Fault &fault) {
         close_all_of(process);
         forget_threads(fault.who);
         if (simulated() && own().process == fault.who) return; // the caller ends it
-        kill(process.pid, SIGKILL);
+        if (process.pid > 0) kill(process.pid, SIGKILL);       // 0: it has failed, and is gone
         return;
     case Fault::Kind::stop:
         if (process.state != Process::State::running) return;
