@@ -15,7 +15,7 @@ namespace dtrain::wire {
 
 // Version of the messages below, and of all else that ranks of a job send each other or read in
 // each other's memory (collectives/window/window.h); peers must have one in common.
-inline constexpr uint32_t control_version = 4;
+inline constexpr uint32_t control_version = 5;
 
 struct Transport {
     std::string name;

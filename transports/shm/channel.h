@@ -16,10 +16,11 @@
 //
 // Either side may give up a message at any time and get its memory back. An acceptor that does so
 // continues as before and drops what arrives. A connector sends `withdrawn` and forgets the message
-// once nothing is granted any more; a message that both sides copy it revokes (parts.h) and ends as
-// usual.
+// once nothing is granted any more; a message that both sides copy it revokes (revocation.h) and
+// ends as usual.
 #pragma once
-#include "shm/parts.h"
+#include "common/parts.h"
+#include "shm/revocation.h"
 #include "shm/ring.h"
 #include "shm/segment.h"
 #include "shm/socket.h"
@@ -74,7 +75,8 @@ struct Sleeper {
 struct ChannelMemory {
     RingCounters data, grants;
     Sleeper connector, acceptor;
-    alignas(128) Parts parts; // of the message that is being copied directly
+    alignas(128) tp::Parts parts; // of the message that is being copied directly
+    Revocation revocation;        // of such a message
     alignas(128) std::byte grants_bytes[grants_capacity];
     std::byte data_bytes[data_capacity];
 };

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace dtrain::shm {
-namespace {
-
-// A part of a message is written in less than a millisecond if its process runs.
-constexpr int64_t writing_limit_ns = 40'000'000;
-
-} // namespace
 
 void Receiver::open(Segment &&segment, const Name &peer, const PeerProcess &process) {
     channel_.open(std::move(segment), peer);
@@ -163,8 +157,8 @@ bool Receiver::copies() const {
 
 // Copies one part.
 void Receiver::copy() {
-    Parts &parts = channel_.memory()->parts;
-    Part part = parts.take(copying_->left);
+    tp::Parts &parts = channel_.memory()->parts;
+    const tp::Part part = parts.take(copying_->left);
     if (part.bytes == 0) return;
     if (process_.read(destination(*copying_) + part.begin, copying_->from + part.begin,
                       part.bytes)) {
@@ -185,7 +179,7 @@ Receiver::Step Receiver::take_end_of_copy(const Frame &frame) {
     copying_ = nullptr;
     bool is_complete = frame.kind == FrameKind::copied && !copy_failed_;
     if (std::exchange(patience_ns_, 0) != 0) fail(*incoming, DTRAIN_ERR_CANCELED);
-    if (channel_.memory()->parts.is_revoked(incoming->slot)) fail(*incoming, DTRAIN_ERR_PEER);
+    if (channel_.memory()->revocation.is_revoked(incoming->slot)) fail(*incoming, DTRAIN_ERR_PEER);
     if (is_complete || incoming->receive == nullptr) incoming->left = 0;
     grant(*incoming); // an empty grant, or a grant for pieces
     copy_next();
@@ -229,10 +223,10 @@ void Receiver::withdraw(uint64_t cookie) {
 
 void Receiver::withdraw(Incoming &incoming) {
     if (&incoming == copying_ && incoming.state == Incoming::State::receiving) {
-        Parts &parts = channel_.memory()->parts;
+        tp::Parts &parts = channel_.memory()->parts;
         parts.close();
         copy_failed_ = true;
-        if (patience_ns_ == 0) patience_ns_ = host_.now_ns() + writing_limit_ns;
+        if (patience_ns_ == 0) patience_ns_ = host_.now_ns() + tp::Parts::writing_limit_ns;
         return end_withdrawal();
     }
     fail(incoming, DTRAIN_ERR_CANCELED);
@@ -247,8 +241,6 @@ void Receiver::withdraw(Incoming &incoming) {
     }
 }
 
-// A process that was stopped in the middle of a part has nearly always written it: it stops when it
-// leaves the kernel.
 void Receiver::end_withdrawal() {
     if (channel_.memory()->parts.is_being_written() && host_.now_ns() < patience_ns_) return;
     patience_ns_ = 0;

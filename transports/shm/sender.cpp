@@ -140,11 +140,11 @@ bool Sender::take_grant(const Grant &grant) {
 void Sender::copy() {
     if (!ring_.has_room(sizeof(Frame))) return; // room to report the end
     SendOp *op = copying_.front();
-    Parts &parts = channel_.memory()->parts;
+    tp::Parts &parts = channel_.memory()->parts;
     uint64_t bytes;
     const uint8_t *from = op->from.piece(&bytes);
     parts.begin_write();
-    Part part = parts.take(bytes);
+    const tp::Part part = parts.take(bytes);
     bool copied =
         part.bytes == 0 || process_.write(op->into + part.begin, from + part.begin, part.bytes);
     parts.end_write();
@@ -204,7 +204,8 @@ void Sender::withdraw(uint64_t cookie) {
 // Takes back an offered message.
 void Sender::take_back(SendOp *op) {
     const bool is_direct = op->into != 0;
-    if (is_direct) channel_.memory()->parts.revoke(op->slot); // before its owner gets the memory
+    if (is_direct)
+        channel_.memory()->revocation.revoke(op->slot); // before its owner gets the memory
     if (op->granted) (is_direct ? copying_ : streaming_).remove(op);
     op->withdrawn = true;
     op->to_tell = op->granted || !is_direct; // otherwise the end of copying was reported
@@ -233,7 +234,7 @@ void Sender::release(SendOp *op) {
         offers_--;
     }
     if (op->to_tell) to_tell_.remove(op);
-    if (op->withdrawn) channel_.memory()->parts.forget(op->slot);
+    if (op->withdrawn) channel_.memory()->revocation.forget(op->slot);
     pending_--;
     ops_.put(op);
 }

@@ -1,12 +1,14 @@
-// Reads other ranks' memory with process_vm_readv().
+// Copies from and to other ranks' memory with process_vm_readv() and process_vm_writev().
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/peer_processes.h"
 
 #include "base/fd.h"
 #include "base/random.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -26,17 +28,30 @@ bool ends(pid_t process) {
     return poll(&end, 1, end_ms) > 0;
 }
 
+using Copy = ssize_t (*)(pid_t, const iovec *, unsigned long, const iovec *, unsigned long,
+                         unsigned long);
+
 // Returns 0 or an error number.
-int read_process(pid_t process, void *to, uint64_t from, uint64_t bytes) {
+int copy_all(Copy copy, pid_t process, void *own, uint64_t other, uint64_t bytes) {
     while (bytes > 0) {
-        iovec local = {to, bytes}, remote = {reinterpret_cast<void *>(from), bytes};
-        ssize_t n = process_vm_readv(process, &local, 1, &remote, 1, 0);
+        iovec local = {own, bytes}, remote = {reinterpret_cast<void *>(other), bytes};
+        ssize_t n = copy(process, &local, 1, &remote, 1, 0);
         if (n <= 0) return n < 0 ? errno : EFAULT;
-        to = static_cast<uint8_t *>(to) + n;
-        from += uint64_t(n);
+        own = static_cast<uint8_t *>(own) + n;
+        other += uint64_t(n);
         bytes -= uint64_t(n);
     }
     return 0;
+}
+
+// Those of this process.
+struct AllHere {
+    std::mutex mutex;
+    std::vector<const PeerProcesses *> all;
+};
+AllHere &all_here() {
+    static AllHere &it = *new AllHere; // contexts may outlive what is destroyed at the end
+    return it;
 }
 
 } // namespace
@@ -52,6 +67,13 @@ PeerProcesses::PeerProcesses(const Window &window, uint32_t ranks, uint32_t rank
     own.process = getpid();
     own.address = reinterpret_cast<uintptr_t>(nonce_);
     std::memcpy(own.nonce, nonce_, sizeof nonce_);
+    const std::lock_guard lock(all_here().mutex);
+    all_here().all.push_back(this);
+}
+
+PeerProcesses::~PeerProcesses() {
+    const std::lock_guard lock(all_here().mutex);
+    std::erase(all_here().all, this);
 }
 
 bool PeerProcesses::are_in_reach() {
@@ -65,14 +87,34 @@ bool PeerProcesses::are_in_reach() {
 bool PeerProcesses::find(uint32_t rank) {
     const Introduction &peer = window_.flags(rank).introduction;
     Introduction::Nonce nonce;
+    const uint64_t address = peer.address;
     found_[rank] = peer.process;
-    return read_process(found_[rank], nonce, peer.address, sizeof nonce) == 0 &&
+    if (found_[rank] == getpid() && !is_here(rank, address)) return false;
+    return copy_all(process_vm_readv, found_[rank], nonce, address, sizeof nonce) == 0 &&
            std::memcmp(nonce, peer.nonce, sizeof nonce) == 0;
+}
+
+bool PeerProcesses::is_here(uint32_t rank, uint64_t address) const {
+    const std::lock_guard lock(all_here().mutex);
+    return std::ranges::any_of(all_here().all, [&](const PeerProcesses *one) {
+        return one->rank_ == rank && reinterpret_cast<uintptr_t>(one->nonce_) == address &&
+               one->window_.is_shared_with(window_);
+    });
 }
 
 Status PeerProcesses::read(uint32_t rank, void *to, const uint8_t *from, uint64_t bytes) const {
     const auto address = reinterpret_cast<uintptr_t>(from);
-    const int error = read_process(found_[rank], to, address, bytes);
+    return why(rank, address, bytes, copy_all(process_vm_readv, found_[rank], to, address, bytes));
+}
+
+Status PeerProcesses::write(uint32_t rank, uint8_t *to, const void *from, uint64_t bytes) const {
+    const auto address = reinterpret_cast<uintptr_t>(to);
+    void *const own = const_cast<void *>(from); // which is only read
+    return why(rank, address, bytes,
+               copy_all(process_vm_writev, found_[rank], own, address, bytes));
+}
+
+Status PeerProcesses::why(uint32_t rank, uint64_t address, uint64_t bytes, int error) const {
     if (error == 0) return DTRAIN_OK;
     if (error == ESRCH || ends(found_[rank]))
         return fail(DTRAIN_ERR_PEER, "its process (%d) is gone", found_[rank]);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 
 namespace dtrain::collectives {
 namespace {
@@ -16,9 +17,9 @@ constexpr uint64_t largest_exchange = 64 << 10;
 
 // Ranks of libraries that lay a window out differently must not share one. They never are in one
 // job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).
-static_assert(wire::control_version == 4 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
+static_assert(wire::control_version == 5 && sizeof(Header) == 128 && sizeof(Counter) == 128 &&
                   sizeof(Introduction) == 128 && sizeof(accel::DirectBuffer) == 96 &&
-                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 2304 &&
+                  sizeof(DeviceOffer) == 256 && sizeof(RankFlags) == 2432 &&
                   offsetof(RankFlags, introduction) == 1664,
               "a window that changes needs another control_version, and this line the new sizes");
 
@@ -39,7 +40,7 @@ Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_b
     Status s = device.ops().window_create(device.dev(), made->total_bytes(), ranks, 0, handle,
                                           &made->window_);
     if (s != DTRAIN_OK) return s;
-    made->base_ = static_cast<uint8_t *>(device.ops().window_address(made->window_));
+    made->known_as(handle);
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -51,9 +52,14 @@ Status Window::attach(transport::Device &device, dtrain_tp_ep_t *creator, const 
     Status s = device.ops().window_attach(device.dev(), creator, handle, made->total_bytes(), ranks,
                                           rank, &made->window_);
     if (s != DTRAIN_OK) return s;
-    made->base_ = static_cast<uint8_t *>(device.ops().window_address(made->window_));
+    made->known_as(handle);
     out = std::move(made);
     return DTRAIN_OK;
+}
+
+void Window::known_as(const void *handle) {
+    std::memcpy(handle_.data(), handle, device_.attr().window_handle_len);
+    base_ = static_cast<uint8_t *>(device_.ops().window_address(window_));
 }
 
 uint64_t Window::reserve(uint64_t block_bytes, uint64_t count) {

@@ -15,10 +15,12 @@
 // the ring should be twice as large as a core's cache.
 #pragma once
 #include "accel/direct_buffers.h"
+#include "common/parts.h"
 #include "common/shared_copy.h"
 #include "device/kernels.h"
 #include "engine/mesh.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -59,6 +61,11 @@ struct alignas(line_bytes) DeviceOffer {
     int64_t process;
 };
 
+// What another rank copies with this one into this one's buffer.
+struct alignas(line_bytes) Incoming {
+    tp::Parts parts;
+};
+
 struct RankFlags {
     // A rank that only gives may be this many operations ahead of the others, less one.
     static constexpr uint64_t headers_in_turn = 8;
@@ -72,6 +79,7 @@ struct RankFlags {
     // Used in turn: they are read only if all ranks' buffers lie there, and then no rank is ahead
     // before the leader has read them.
     DeviceOffer on_device[2];
+    Incoming incoming;
 };
 
 class Window {
@@ -85,6 +93,8 @@ class Window {
                          std::unique_ptr<Window> &out);
     ~Window(); // under the agent's lock
 
+    // Of two in one process: whether they are the same memory.
+    bool is_shared_with(const Window &other) const { return handle_ == other.handle_; }
     RankFlags &flags(uint32_t rank) const { return *reinterpret_cast<RankFlags *>(area(rank)); }
     uint8_t *at(uint32_t rank, uint64_t position) const {
         return area(rank) + flags_bytes + position % ring_bytes_;
@@ -138,11 +148,13 @@ class Window {
     static_assert(sizeof(RankFlags) <= flags_bytes);
 
     Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes, tp::Distance distance);
+    void known_as(const void *handle); // once it is there
     uint8_t *area(uint32_t rank) const { return base_ + rank * stride_; }
     uint64_t total_bytes() const { return stride_ * ranks_; }
 
     transport::Device &device_;
     dtrain_tp_win_t *window_ = nullptr;
+    std::array<uint8_t, transport::Device::max_blob> handle_{}; // what others attach with
     uint8_t *base_ = nullptr;
     const uint32_t ranks_;
     const uint64_t chunk_bytes_, exchange_bytes_, ring_bytes_, stride_;

@@ -122,12 +122,13 @@ WindowOperation::Step WindowBulk::map() {
             recvs_[next_] = static_cast<uint8_t *>(call_.recv);
             continue;
         }
-        if (touched_bytes(next_) == 0 || !touches(rank_, next_)) continue;
+        if (!touches(rank_, next_)) continue;
         Offer offer = offer_of(next_);
         if (by_kernel_) {
-            sends_[next_] = reinterpret_cast<const uint8_t *>(offer.address);
+            sends_[next_] = recvs_[next_] = reinterpret_cast<uint8_t *>(offer.address);
             continue;
         }
+        if (touched_bytes(next_) == 0) continue;
         const SharedBuffers &buffers = offer.shared;
         if (!buffers.cover(touched_bytes(next_))) // as it did when all chose this way
             return broken(dtrain::fail(DTRAIN_ERR_PEER, "it has changed where its buffers are"),

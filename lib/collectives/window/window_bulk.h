@@ -21,7 +21,7 @@ inline constexpr uint64_t cache_bytes = 32
 struct Offer {
     static constexpr uint64_t nowhere = UINT64_MAX;
     SharedBuffers shared;
-    uint64_t address = nowhere; // of its contribution in its process, for copies by the kernel
+    uint64_t address = nowhere; // in its process, of what the kernel copies from or to
 
     // On the accelerator with this uuid; the rank's flags say where. Others take it for memory that
     // they cannot reach.
@@ -44,7 +44,7 @@ class WindowBulk : public WindowOperation {
     // Bytes of the buffers of `rank` that other ranks touch in the direct way; 0: none.
     virtual uint64_t touched_bytes(uint32_t rank) const = 0;
     virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other ranks' buffers
-    // Adds the addresses from which the kernel may copy, if that is worthwhile.
+    // Adds the address from or to which the kernel may copy, if that is worthwhile.
     virtual void offer_addresses(Offer &) {}
     // Whether the kernel shall copy a call of this size, given the smallest for which it is faster
     // where cores are near and where they are far apart.

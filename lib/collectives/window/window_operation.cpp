@@ -43,6 +43,12 @@ void WindowOperation::start(engine::Agent &agent) {
 }
 
 int WindowOperation::advance(engine::Agent &agent) {
+    if (failure_ != nullptr) {
+        if (!is_left_alone() && agent.now() < failure_->patience_ns) return 0;
+        const std::unique_ptr<Failure> failure = std::move(failure_); // finish() ends this
+        end_failed(agent, failure->outcome, failure->text.c_str());
+        return 1;
+    }
     if (!agent.passes_gate(this)) return 0;
     Step s = step();
     if (s == Step::idle) return 0;
@@ -66,14 +72,20 @@ int WindowOperation::advance(engine::Agent &agent) {
     return moved ? 1 : 0;
 }
 
-// No transport holds any part of it, so it may end at once. Its turn never ends, so no later
-// operation on this window can run. The other ranks learn of it before the caller uses its buffers
-// for anything else.
+// Its turn never ends, so no later operation on this window can run. The other ranks learn of it
+// before the caller uses its buffers for anything else.
 void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
+    if (failure_ != nullptr) return;
     std::atomic<uint64_t> &first = call_.window->flags(rank_).given_up.value;
     if (const uint64_t number = first.load(); number == 0 || call_.number < number)
         first.store(call_.number);
     __sync_synchronize(); // the caller may use its buffers after this
+    if (is_left_alone()) return end_failed(agent, outcome, text);
+    failure_ = std::make_unique<Failure>(outcome, text, agent.now() + tp::Parts::writing_limit_ns);
+}
+
+void WindowOperation::end_failed(engine::Agent &agent, const engine::Outcome &outcome,
+                                 const char *text) {
     listener_.operation_ended(*this);
     agent.finish(this, outcome, text);
 }

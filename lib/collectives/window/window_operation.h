@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,8 @@ class WindowOperation : public engine::Operation {
         const uint64_t first = call_.window->flags(rank).given_up.value.load();
         return first != 0 && first <= call_.number;
     }
+    // Once it has failed: whether the others, if they run, have ended what they do to its buffers.
+    virtual bool is_left_alone() { return true; }
     // What else it waits for, if it waits for no rank; or nullptr.
     virtual const char *slow_part() const { return nullptr; }
 
@@ -100,6 +104,12 @@ class WindowOperation : public engine::Operation {
     }
 
   private:
+    struct Failure {
+        engine::Outcome outcome;
+        std::string text;
+        int64_t patience_ns; // for others to leave its buffers alone
+    };
+    void end_failed(engine::Agent &agent, const engine::Outcome &outcome, const char *text);
     // The first of the operations whose headers are in use when this one's is written.
     uint64_t oldest() const { return call_.number - RankFlags::headers_in_turn + 1; }
     bool has_announced(uint32_t rank, uint64_t number) const {
@@ -126,6 +136,7 @@ class WindowOperation : public engine::Operation {
     bool posted_ = false;     // posted to the agent
     bool reported_ = false;   // a mismatch or failure was reported to the listener
     engine::Outcome broken_;
+    std::unique_ptr<Failure> failure_; // it has failed, and will end
 };
 
 } // namespace dtrain::collectives

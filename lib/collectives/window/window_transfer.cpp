@@ -36,10 +36,17 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
+// Of two ranks, one only gives and the other only takes.
+bool is_one_way(const CollectiveSpec &spec) {
+    const Kind kind = spec.kind;
+    return spec.size == 2 &&
+           (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather);
+}
+
 // The smallest piece, in bytes, for which copies by the kernel are faster (docs/PERFORMANCE.md).
 // The kernel costs more per byte, but spares the copy into the ring: one of two copies or, if all
 // ranks read the same data, one of as many as there are ranks. If only the root gives, it would be
-// idle, while in the pipeline all cores copy.
+// idle, while in the pipeline all cores copy; of two ranks, both copy.
 struct LeastByKernel {
     static constexpr uint64_t never = UINT64_MAX;
     uint64_t near = never, far = never; // by the distance of the cores
@@ -50,8 +57,10 @@ struct LeastByKernel {
         case Kind::allgather:
             return {.near = uint64_t(spec.size) * (256 << 10),
                     .far = uint64_t(spec.size) * (8 << 20)};
-        default: return {};
+        default: break;
         }
+        if (is_one_way(spec)) return {.near = 256 << 10, .far = 128 << 10};
+        return {};
     }
 };
 
@@ -161,8 +170,15 @@ void WindowTransfer::copy_piece(uint32_t from, uint64_t begin, const uint8_t *ad
 
 // ---- direct ----
 
-bool WindowTransfer::touches(uint32_t rank, uint32_t owner) const {
+bool WindowTransfer::takes_from(uint32_t rank, uint32_t owner) const {
     return rank != owner && gives_others(call_.spec, owner) && takes(call_.spec, rank);
+}
+
+// Whether the giver writes parts of the piece into the taker's buffer.
+bool WindowTransfer::both_copy() const { return by_kernel_ && is_one_way(call_.spec); }
+
+bool WindowTransfer::touches(uint32_t rank, uint32_t owner) const {
+    return takes_from(rank, owner) || (both_copy() && takes_from(owner, rank));
 }
 
 uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
@@ -174,8 +190,17 @@ void WindowTransfer::offer_addresses(Offer &offer) {
     if (call_.spec.kind == Kind::alltoall && call_.spec.in_place) return; // find_shared()
     if (adds_up(call_.spec.kind)) return;                                 // it would be a copy more
     const LeastByKernel least = LeastByKernel::of(call_.spec);
-    if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
-        offer.address = reinterpret_cast<uintptr_t>(source());
+    if (!is_worth_kernel(typical_bytes(call_.spec), least.near, least.far)) return;
+    is_offered_ = is_one_way(call_.spec) && takes_from(rank_, 1 - rank_);
+    if (is_offered_) call_.window->flags(rank_).incoming.parts.open();
+    offer.address = reinterpret_cast<uintptr_t>(is_offered_ ? call_.recv : source());
+}
+
+bool WindowTransfer::is_left_alone() {
+    if (!is_offered_) return true;
+    tp::Parts &parts = call_.window->flags(rank_).incoming.parts;
+    parts.close();
+    return !parts.is_being_written();
 }
 
 // Copies directly from the giver's buffer.
@@ -190,7 +215,29 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
     return peers_.processes.read(from, to, buffer + offset, bytes);
 }
 
+// A part of the piece that one of two ranks takes from the other, by whichever is free.
+WindowOperation::Step WindowTransfer::copy_together() {
+    const uint32_t other = 1 - rank_;
+    const uint32_t taker = takes_from(rank_, other) ? rank_ : other, giver = 1 - taker;
+    const uint64_t from = source_offset(taker), to = target_offset(giver);
+    tp::Parts &parts = call_.window->flags(taker).incoming.parts;
+    if (rank_ == giver) parts.begin_write();
+    const tp::Part part = parts.take(piece_bytes(giver, taker));
+    Status s = DTRAIN_OK;
+    if (part.bytes == 0)
+        are_parts_taken_ = true;
+    else if (rank_ == taker)
+        s = peers_.processes.read(giver, static_cast<uint8_t *>(call_.recv) + to + part.begin,
+                                  sends_[giver] + from + part.begin, part.bytes);
+    else
+        s = peers_.processes.write(taker, recvs_[taker] + to + part.begin,
+                                   source() + from + part.begin, part.bytes);
+    if (rank_ == giver) parts.end_write();
+    return s == DTRAIN_OK ? Step::moved : broken(s, int32_t(other));
+}
+
 WindowOperation::Step WindowTransfer::direct() {
+    if (both_copy() && !are_parts_taken_) return copy_together();
     if (!takes_) return Step::done;
     if (adds_up(call_.spec.kind)) {
         uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
@@ -201,7 +248,8 @@ WindowOperation::Step WindowTransfer::direct() {
     }
     // The own piece comes last, and each rank begins with the piece of another one.
     uint32_t q = (rank_ + turn_) % ranks_;
-    if (gives(call_.spec, q) && piece_bytes(q, rank_) > 0) {
+    const bool has_it = both_copy() && q != rank_;
+    if (gives(call_.spec, q) && piece_bytes(q, rank_) > 0 && !has_it) {
         uint64_t bytes = std::min(piece_bytes(q, rank_) - begin_, bytes_per_step);
         if (Status s = take_piece(q, begin_, bytes); s != DTRAIN_OK) return broken(s, int32_t(q));
         begin_ += bytes;

@@ -8,7 +8,8 @@ namespace dtrain::collectives {
 
 // Reduce-scatter, all-gather, broadcast, reduce of two ranks, gather, scatter, all-to-all: some
 // ranks give pieces, and some take pieces, which they copy or sum. Direct: straight from the
-// givers' buffers, so only these need to be shared. Pipeline: block by block through the givers'
+// givers' buffers, so only these need to be shared. By the kernel, and if one of two ranks only
+// gives: both copy. Pipeline: block by block through the givers'
 // rings; a rank that only gives runs ahead as far as its ring allows.
 class WindowTransfer final : public WindowBulk {
   public:
@@ -27,11 +28,15 @@ class WindowTransfer final : public WindowBulk {
     uint64_t touched_bytes(uint32_t rank) const override;
     bool touches(uint32_t rank, uint32_t owner) const override;
     void offer_addresses(Offer &offer) override;
+    bool is_left_alone() override;
     DeviceJob device_job() const override;
     Step direct() override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
+    bool takes_from(uint32_t rank, uint32_t owner) const;
+    bool both_copy() const;
+    Step copy_together();
     bool give_block();
     int take_block(); // -1: mismatch
     // Sums bytes [begin, begin + bytes) of the pieces for this rank; address(q) is where they begin
@@ -53,6 +58,8 @@ class WindowTransfer final : public WindowBulk {
     uint64_t given_ = 0, taken_ = 0; // pipeline: finished blocks of this call
     uint32_t turn_ = 1;              // direct: the next piece is from rank_ + turn_
     uint64_t begin_ = 0;             // first missing byte of that piece
+    bool is_offered_ = false;        // by kernel: another rank may write into this one's buffer
+    bool are_parts_taken_ = false;   // copied together: no part is left
 };
 
 } // namespace dtrain::collectives

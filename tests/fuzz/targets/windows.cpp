@@ -2,9 +2,10 @@
 // their parts of the window (lib/collectives/window).
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank makes calls, whose buffers have exactly the bytes that they need. The other ranks are
-// the input: which rank calls, then steps. Memory that they share is the transport's, in a second
-// process.
+// One rank makes calls, whose buffers have exactly the bytes that they need. The other one or two
+// are the input: which rank calls, then steps. Memory that they share is the transport's, in a
+// second process. Where one of two ranks writes into the other's memory by the kernel, that memory
+// is this process's own, so nothing says that it is where it is not.
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/host_services.h"
 
@@ -28,6 +29,7 @@ enum class Act : uint8_t { call, header, counter, poke, introduce, work, post, w
 enum class Says : uint8_t { nothing, shares, gives_address, raw, count };
 
 constexpr uint32_t ranks = 3;
+constexpr uint8_t two = 192;              // the first byte, from here on: of two ranks
 constexpr uint64_t area_bytes = 12 << 10; // chunks of 1 KiB
 constexpr uint64_t exchange_bytes = 256;  // larger sums are no exchange
 constexpr uint64_t shared_bytes = 512 << 10;
@@ -81,27 +83,28 @@ struct Pair {
 
 class Rank final : engine::OperationListener {
   public:
-    explicit Rank(uint32_t rank) : rank_(rank) {
+    Rank(uint32_t rank, uint32_t size) : rank_(rank % size), size_(size) {
         uint8_t handle[transport::Device::max_blob];
         Process &own = pair_.own;
         own.agent.locked([&] {
-            FUZZ_REQUIRE(Window::create(own.device(), ranks, area_bytes, tp::Distance::near, handle,
+            FUZZ_REQUIRE(Window::create(own.device(), size_, area_bytes, tp::Distance::near, handle,
                                         window_) == DTRAIN_OK);
         });
-        peers_.emplace(own.device(), own.mesh, members_, *window_, rank_, KernelCopies::if_possible,
-                       own.services.log);
+        peers_.emplace(own.device(), own.mesh, std::span(members_).first(size_), *window_, rank_,
+                       KernelCopies::if_possible, own.services.log);
     }
     ~Rank() {
         end();
         pair_.own.agent.locked([&] {
             peers_.reset();
+            introduced_.clear();
             window_.reset();
         });
     }
     void run(fuzz::Input &in) {
         for (int i = 0; i < most_acts && !in.empty() && !failed_; i++) {
             act(in);
-            for (uint32_t q = 0; q < ranks && operation_ != nullptr; q++)
+            for (uint32_t q = 0; q < size_ && operation_ != nullptr; q++)
                 (void)operation_->waits_for(q);
         }
     }
@@ -114,12 +117,12 @@ class Rank final : engine::OperationListener {
     }
     void operation_failed(engine::Operation &operation, const engine::Outcome &outcome,
                           const char *text) override {
-        FUZZ_REQUIRE(outcome.status < 0 && outcome.peer < int32_t(ranks));
+        FUZZ_REQUIRE(outcome.status < 0 && outcome.peer < int32_t(size_));
         failed_ = true;
         operation.fail(pair_.own.agent, outcome, text);
     }
 
-    uint32_t other(fuzz::Input &in) const { return (rank_ + 1 + in.byte() % (ranks - 1)) % ranks; }
+    uint32_t other(fuzz::Input &in) const { return (rank_ + 1 + in.byte() % (size_ - 1)) % size_; }
     uint64_t end_position() const { return call_.position + call_.ring_bytes; }
 
     void act(fuzz::Input &in) {
@@ -146,11 +149,11 @@ class Rank final : engine::OperationListener {
         const auto count = uint64_t{in.take<uint16_t>()} % 20'000;
         const bool rooted = made.kind == Kind::reduce || made.kind == Kind::broadcast ||
                             made.kind == Kind::gather || made.kind == Kind::scatter;
-        made.root = rooted ? how % int(ranks) : -1;
+        made.root = rooted ? how % int(size_) : -1;
         made.count = made.kind == Kind::barrier ? 0 : count;
         made.ragged = (how & 16) != 0 && made.kind != Kind::alltoall;
         if (made.ragged) {
-            for (uint32_t q = 0; q < ranks; q++)
+            for (uint32_t q = 0; q < size_; q++)
                 counts_[q] = count / (q + 1), displs_[q] = count * q;
             made.count = 0;
             made.counts = counts_;
@@ -160,13 +163,13 @@ class Rank final : engine::OperationListener {
         // they are.
         made.send = reinterpret_cast<const void *>(uintptr_t{1} << 32);
         made.recv = reinterpret_cast<void *>(uintptr_t{2} << 32);
-        if (check_call(made, int32_t(rank_), ranks, call_.spec) != DTRAIN_OK) return;
+        if (check_call(made, int32_t(rank_), int32_t(size_), call_.spec) != DTRAIN_OK) return;
         if (over_limit(call_.spec)) return;
         const bool in_place = (how & 64) != 0 && made.kind == Kind::allreduce;
         send_.assign(in_place ? 0 : input_bytes(call_.spec), 1);
         recv_.assign(output_bytes(call_.spec), 2);
         made.send = in_place ? recv_.data() : send_.data(), made.recv = recv_.data();
-        if (check_call(made, int32_t(rank_), ranks, call_.spec) != DTRAIN_OK) return;
+        if (check_call(made, int32_t(rank_), int32_t(size_), call_.spec) != DTRAIN_OK) return;
         call_.window = window_.get();
         call_.send = made.send, call_.recv = made.recv;
         call_.dtype = made.dtype, call_.op = made.op;
@@ -225,6 +228,7 @@ class Rank final : engine::OperationListener {
         case Says::raw: {
             const Bytes bytes = in.bytes(sizeof offer);
             std::ranges::copy(bytes, reinterpret_cast<uint8_t *>(&offer));
+            if (size_ == 2) offer.address = reinterpret_cast<uintptr_t>(remote().data());
             break;
         }
         default: break;
@@ -251,23 +255,25 @@ class Rank final : engine::OperationListener {
         const uint32_t q = other(in);
         const auto at = in.take<uint16_t>();
         const auto value = in.take<uint64_t>();
+        if (size_ == 2 && at < sizeof(RankFlags::headers)) return; // an address
         if (at < sizeof(RankFlags))
             std::memcpy(reinterpret_cast<uint8_t *>(&window_->flags(q)) + at / 8 * 8, &value,
                         sizeof value);
         else
             std::memcpy(window_->at(q, at / 8 * 8), &value, sizeof value);
     }
-    // As the other ranks do when they make the window.
+    // As the other ranks do when they make the window, or not quite.
     void introduce(fuzz::Input &in) {
-        static const Introduction::Nonce nonce = {7};
         const uint8_t how = in.byte();
-        for (uint32_t q = 0; q < ranks; q++) {
+        introduced_.clear();
+        for (uint32_t q = 0; q < size_; q++) {
             if (q == rank_) continue;
+            introduced_.push_back(std::make_unique<PeerProcesses>(*window_, size_, q, true));
             Introduction &one = window_->flags(q).introduction;
-            one.process = how % 4 == 1 ? 0 : getpid();
-            one.address = how % 4 == 2 ? 8 : reinterpret_cast<uintptr_t>(&nonce);
-            std::memcpy(one.nonce, nonce, sizeof nonce);
-            one.nonce[1] = how % 4 == 3;
+            if (how % 4 == 1) one.process = 0;
+            if (how % 4 == 2)
+                one.address = how < 128 ? 8 : window_->flags(rank_).introduction.address;
+            if (how % 4 == 3) one.nonce[1]++;
         }
     }
 
@@ -314,8 +320,9 @@ class Rank final : engine::OperationListener {
 
     static constexpr uint32_t members_[ranks] = {0, 1, 2};
     Pair &pair_ = Pair::get();
-    const uint32_t rank_;
+    const uint32_t rank_, size_;
     std::unique_ptr<Window> window_;
+    std::vector<std::unique_ptr<PeerProcesses>> introduced_;
     std::optional<PeerMemory> peers_;
     WindowCall call_;
     WindowOperation *operation_ = nullptr;
@@ -331,7 +338,8 @@ class Rank final : engine::OperationListener {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::Input in(data, size);
-    Rank(in.byte() % ranks).run(in);
+    const uint8_t first = in.byte();
+    Rank(first % ranks, first < two ? ranks : 2).run(in);
     return 0;
 }
 
@@ -387,6 +395,21 @@ std::vector<Bytes> fuzz::seeds() {
             for (int i = 0; i < 6; i++) work(made);
             for (const uint8_t who : {0, 1}) counters(made, who);
             for (int i = 0; i < 2; i++) work(made);
+            out.push_back(made);
+        }
+    for (const Kind kind : {Kind::broadcast, Kind::scatter, Kind::gather}) // both of two copy
+        for (const uint8_t root : {0, 1}) {
+            Made made;
+            made.byte(two).byte(uint8_t(Act::introduce)).byte(0);
+            for (int i = 0; i < 2; i++) {
+                begin(made, kind, root, 17'000);
+                work(made, 2);
+                header(made, 0, Says::gives_address);
+                work(made);
+                counters(made, 0);
+                if (i == 1) made.byte(uint8_t(Act::post));
+                for (int k = 0; k < 2; k++) work(made);
+            }
             out.push_back(made);
         }
     Made many; // a header is used again, once all have read it
