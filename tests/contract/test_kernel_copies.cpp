@@ -131,14 +131,16 @@ void results_of_all_kinds(void **) {
 // Whether a rank's own buffers are memory that it shares makes no difference to the others.
 void some_buffers_are_shared(void **) {
     skip_without_kernel_copies();
-    Ways ways;
-    calls(
-        3, all_kinds, ways,
-        [](int) {
-            return ranks::Options{{"shm.copy", "kernel"}};
-        },
-        true);
-    assert_true(ways.by_kernel > 0);
+    for (int size : {2, 3}) {
+        Ways ways;
+        calls(
+            size, all_kinds, ways,
+            [](int) {
+                return ranks::Options{{"shm.copy", "kernel"}};
+            },
+            true);
+        assert_true(ways.by_kernel > 0);
+    }
 }
 
 // One rank that may not be read, nor read, and nobody is.
@@ -177,33 +179,46 @@ void an_address_without_memory(void **) {
     munmap(at, 2 * piece);
 }
 
-// Where both of two ranks copy, the root writes into the other one's buffer. Not any more when that
-// one's call has ended, as its time was over.
-void nobody_writes_after_the_end(void **) {
-    skip_without_kernel_copies();
+// Where both of two ranks copy, the root writes into the other one's buffer: by the kernel, or as
+// the buffers are shared. Not any more when that one's call has ended, as its time was over.
+void write_until_the_end(bool shared) {
     constexpr size_t bytes = 256 << 20, page = 4096;
-    constexpr uint8_t sent = 1, own = 2;
+    constexpr uint8_t own = 2;
     int ended_early = 0;
     for (int round = 0; round < 8; round++)
-        ranks::run(2, {{"shm.copy", "kernel"}}, [&](int rank, dtrain_comm_t *comm) {
-            std::vector<uint8_t> buffer(bytes, sent);
-            dtrain_op_params_t params;
-            DTRAIN_INIT(&params);
-            if (rank == 1) params.timeout_ns = 4'000'000;
-            OK(dtrain_barrier(comm, nullptr, nullptr));
-            dtrain_request_t *request = nullptr;
-            OK(dtrain_broadcast(comm, buffer.data(), bytes, DTRAIN_U8, 0, &params, &request));
-            const dtrain_status_t status = dtrain_request_wait(request, -1);
-            dtrain_request_free(request);
-            if (rank == 0 || status == DTRAIN_OK) return;
-            FAILS(DTRAIN_ERR_TIMEOUT, status);
-            ended_early++;
-            for (size_t i = 0; i < bytes; i += page) buffer[i] = own;
-            usleep(60'000);
-            for (size_t i = 0; i < bytes; i += page) REQUIRE(buffer[i] == own);
-        });
+        ranks::run(2, 0, {{"shm.copy", shared ? "ring" : "kernel"}},
+                   [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+                       std::vector<uint8_t> ordinary(shared ? 0 : bytes, 1);
+                       dtrain_mem_t *memory = nullptr;
+                       if (shared) OK(dtrain_mem_alloc(context, bytes, &memory));
+                       auto *buffer = shared ? static_cast<uint8_t *>(dtrain_mem_address(memory))
+                                             : ordinary.data();
+                       if (rank == 1) std::memset(buffer, 1, bytes);
+                       dtrain_op_params_t params;
+                       DTRAIN_INIT(&params);
+                       if (rank == 1) params.timeout_ns = shared ? 6'000'000 : 4'000'000;
+                       dtrain_request_t *request = nullptr;
+                       OK(dtrain_barrier(comm, nullptr, nullptr));
+                       OK(dtrain_broadcast(comm, buffer, bytes, DTRAIN_U8, 0, &params, &request));
+                       const dtrain_status_t status = dtrain_request_wait(request, -1);
+                       dtrain_request_free(request);
+                       if (rank == 1 && status != DTRAIN_OK) {
+                           FAILS(DTRAIN_ERR_TIMEOUT, status);
+                           ended_early++;
+                           for (size_t i = 0; i < bytes; i += page) buffer[i] = own;
+                           usleep(60'000);
+                           for (size_t i = 0; i < bytes; i += page) REQUIRE(buffer[i] == own);
+                       }
+                       if (memory != nullptr) OK(dtrain_mem_deregister(memory));
+                   });
     assert_true(ended_early > 0);
 }
+
+void nobody_writes_by_the_kernel_after_the_end(void **) {
+    skip_without_kernel_copies();
+    write_until_the_end(false);
+}
+void nobody_writes_into_shared_memory_after_the_end(void **) { write_until_the_end(true); }
 
 } // namespace
 
@@ -214,7 +229,8 @@ int main() {
         cmocka_unit_test(some_buffers_are_shared),
         cmocka_unit_test(one_is_out_of_reach),
         cmocka_unit_test(an_address_without_memory),
-        cmocka_unit_test(nobody_writes_after_the_end),
+        cmocka_unit_test(nobody_writes_by_the_kernel_after_the_end),
+        cmocka_unit_test(nobody_writes_into_shared_memory_after_the_end),
     };
     return cmocka_run_group_tests_name("kernel copies", tests, nullptr, nullptr);
 }

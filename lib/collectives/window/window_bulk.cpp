@@ -97,7 +97,7 @@ bool WindowBulk::is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t l
 WindowOperation::Step WindowBulk::gather() {
     for (; next_ < ranks_; next_++) {
         uint64_t bytes = touched_bytes(next_);
-        if (bytes == 0 && !by_kernel_) continue;
+        if (bytes == 0 && !by_kernel_ && !needs_all_offers()) continue;
         Peer peer = look_at(next_);
         if (peer == Peer::missing) return Step::idle;
         if (peer == Peer::differs) return Step::mismatch;
@@ -110,6 +110,7 @@ WindowOperation::Step WindowBulk::gather() {
         }
     }
     if (all_shared_) by_kernel_ = false;
+    have_offers();
     next_ = 0;
     stage_ = Stage::map;
     return map();

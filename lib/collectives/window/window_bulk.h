@@ -46,6 +46,9 @@ class WindowBulk : public WindowOperation {
     virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other ranks' buffers
     // Adds the address from or to which the kernel may copy, if that is worthwhile.
     virtual void offer_addresses(Offer &) {}
+    // Whether the way also depends on the offers of ranks whose buffers no other one touches yet.
+    virtual bool needs_all_offers() const { return false; }
+    virtual void have_offers() {} // the buffers are shared, or else by_kernel_
     // Whether the kernel shall copy a call of this size, given the smallest for which it is faster
     // where cores are near and where they are far apart.
     bool is_worth_kernel(uint64_t bytes, uint64_t least_near, uint64_t least_far);
@@ -69,6 +72,8 @@ class WindowBulk : public WindowOperation {
         return (call_.window->flags(rank).*counter).value.load(std::memory_order_acquire) >=
                position;
     }
+
+    Offer offer_of(uint32_t rank) const;
 
     const uint8_t *sends_[max_window_ranks];
     uint8_t *recvs_[max_window_ranks];
@@ -114,7 +119,6 @@ class WindowBulk : public WindowOperation {
     const DeviceOffer &device_offer(uint32_t rank) const {
         return call_.window->flags(rank).on_device[call_.number & 1];
     }
-    Offer offer_of(uint32_t rank) const;
 
     Offer own_;
     bool all_shared_ = true; // for the ranks below next_

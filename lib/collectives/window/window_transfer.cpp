@@ -36,10 +36,12 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// Of two ranks, one only gives and the other only takes.
+// Of two ranks, one only gives and the other only takes, so much that both should copy: for less,
+// waiting for each other costs more (docs/PERFORMANCE.md).
+constexpr uint64_t least_together = 128 << 10, least_together_near = 256 << 10;
 bool is_one_way(const CollectiveSpec &spec) {
     const Kind kind = spec.kind;
-    return spec.size == 2 &&
+    return spec.size == 2 && typical_bytes(spec) >= least_together &&
            (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather);
 }
 
@@ -59,7 +61,7 @@ struct LeastByKernel {
                     .far = uint64_t(spec.size) * (8 << 20)};
         default: break;
         }
-        if (is_one_way(spec)) return {.near = 256 << 10, .far = 128 << 10};
+        if (is_one_way(spec)) return {.near = least_together_near, .far = least_together};
         return {};
     }
 };
@@ -97,6 +99,8 @@ SharedBuffers WindowTransfer::find_shared(memory::Registry &registry,
                                           const CollectiveSpec &spec, const void *send, void *recv,
                                           engine::Request &request) {
     auto rank = uint32_t(spec.rank);
+    if (is_one_way(spec) && !gives_others(spec, rank))
+        return SharedBuffers::find(registry, device, recv, recv, output_bytes(spec), request);
     // All-to-all in place overwrites data that the others have not read yet.
     if (!gives_others(spec, rank) || (spec.kind == Kind::alltoall && spec.in_place)) return {};
     bool is_broadcast = spec.kind == Kind::broadcast;
@@ -125,6 +129,11 @@ const uint8_t *WindowTransfer::source() const {
 
 uint64_t WindowTransfer::piece_bytes(uint32_t from, uint32_t to) const {
     return layout_.bytes(int32_t(has_many(call_.spec.kind) ? to : from));
+}
+
+uint64_t WindowTransfer::taken_bytes() const {
+    const uint32_t taker = takes_from(0, 1) ? 0 : 1;
+    return target_offset(1 - taker) + piece_bytes(1 - taker, taker);
 }
 
 uint64_t WindowTransfer::source_offset(uint32_t to) const {
@@ -174,26 +183,31 @@ bool WindowTransfer::takes_from(uint32_t rank, uint32_t owner) const {
     return rank != owner && gives_others(call_.spec, owner) && takes(call_.spec, rank);
 }
 
-// Whether the giver writes parts of the piece into the taker's buffer.
-bool WindowTransfer::both_copy() const { return by_kernel_ && is_one_way(call_.spec); }
-
 bool WindowTransfer::touches(uint32_t rank, uint32_t owner) const {
-    return takes_from(rank, owner) || (both_copy() && takes_from(owner, rank));
+    return takes_from(rank, owner) || (together_ && takes_from(owner, rank));
 }
 
 uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
-    if (!gives_others(call_.spec, rank)) return 0;
+    if (!gives_others(call_.spec, rank)) return together_ ? taken_bytes() : 0;
     return has_many(call_.spec.kind) ? layout_.end() : layout_.bytes(int32_t(rank));
 }
 
 void WindowTransfer::offer_addresses(Offer &offer) {
     if (call_.spec.kind == Kind::alltoall && call_.spec.in_place) return; // find_shared()
     if (adds_up(call_.spec.kind)) return;                                 // it would be a copy more
-    const LeastByKernel least = LeastByKernel::of(call_.spec);
-    if (!is_worth_kernel(typical_bytes(call_.spec), least.near, least.far)) return;
     is_offered_ = is_one_way(call_.spec) && takes_from(rank_, 1 - rank_);
     if (is_offered_) call_.window->flags(rank_).incoming.parts.open();
-    offer.address = reinterpret_cast<uintptr_t>(is_offered_ ? call_.recv : source());
+    const LeastByKernel least = LeastByKernel::of(call_.spec);
+    if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
+        offer.address = reinterpret_cast<uintptr_t>(is_offered_ ? call_.recv : source());
+}
+
+bool WindowTransfer::needs_all_offers() const { return is_one_way(call_.spec); }
+
+void WindowTransfer::have_offers() {
+    if (!is_one_way(call_.spec)) return;
+    const uint32_t taker = takes_from(0, 1) ? 0 : 1;
+    together_ = by_kernel_ || offer_of(taker).shared.cover(taken_bytes());
 }
 
 bool WindowTransfer::is_left_alone() {
@@ -219,7 +233,6 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
 WindowOperation::Step WindowTransfer::copy_together() {
     const uint32_t other = 1 - rank_;
     const uint32_t taker = takes_from(rank_, other) ? rank_ : other, giver = 1 - taker;
-    const uint64_t from = source_offset(taker), to = target_offset(giver);
     tp::Parts &parts = call_.window->flags(taker).incoming.parts;
     if (rank_ == giver) parts.begin_write();
     const tp::Part part = parts.take(piece_bytes(giver, taker));
@@ -227,17 +240,25 @@ WindowOperation::Step WindowTransfer::copy_together() {
     if (part.bytes == 0)
         are_parts_taken_ = true;
     else if (rank_ == taker)
-        s = peers_.processes.read(giver, static_cast<uint8_t *>(call_.recv) + to + part.begin,
-                                  sends_[giver] + from + part.begin, part.bytes);
+        s = take_piece(giver, part.begin, part.bytes);
     else
-        s = peers_.processes.write(taker, recvs_[taker] + to + part.begin,
-                                   source() + from + part.begin, part.bytes);
+        s = give_part(taker, part.begin, part.bytes);
     if (rank_ == giver) parts.end_write();
     return s == DTRAIN_OK ? Step::moved : broken(s, int32_t(other));
 }
 
+// Into the taker's buffer.
+Status WindowTransfer::give_part(uint32_t taker, uint64_t begin, uint64_t bytes) {
+    const uint8_t *from = source() + source_offset(taker) + begin;
+    uint8_t *const to = recvs_[taker] + target_offset(rank_) + begin;
+    if (by_kernel_) return peers_.processes.write(taker, to, from, bytes);
+    auto copy = call_.result_bytes > cache_bytes ? device::copy_stream : device::copy;
+    copy(to, from, bytes);
+    return DTRAIN_OK;
+}
+
 WindowOperation::Step WindowTransfer::direct() {
-    if (both_copy() && !are_parts_taken_) return copy_together();
+    if (together_ && !are_parts_taken_) return copy_together();
     if (!takes_) return Step::done;
     if (adds_up(call_.spec.kind)) {
         uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
@@ -248,7 +269,7 @@ WindowOperation::Step WindowTransfer::direct() {
     }
     // The own piece comes last, and each rank begins with the piece of another one.
     uint32_t q = (rank_ + turn_) % ranks_;
-    const bool has_it = both_copy() && q != rank_;
+    const bool has_it = together_ && q != rank_;
     if (gives(call_.spec, q) && piece_bytes(q, rank_) > 0 && !has_it) {
         uint64_t bytes = std::min(piece_bytes(q, rank_) - begin_, bytes_per_step);
         if (Status s = take_piece(q, begin_, bytes); s != DTRAIN_OK) return broken(s, int32_t(q));

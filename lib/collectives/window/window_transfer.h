@@ -8,8 +8,8 @@ namespace dtrain::collectives {
 
 // Reduce-scatter, all-gather, broadcast, reduce of two ranks, gather, scatter, all-to-all: some
 // ranks give pieces, and some take pieces, which they copy or sum. Direct: straight from the
-// givers' buffers, so only these need to be shared. By the kernel, and if one of two ranks only
-// gives: both copy. Pipeline: block by block through the givers'
+// givers' buffers, so only these need to be shared. If one of two ranks only gives, and the taker's
+// buffer is within its reach: both copy. Pipeline: block by block through the givers'
 // rings; a rank that only gives runs ahead as far as its ring allows.
 class WindowTransfer final : public WindowBulk {
   public:
@@ -28,6 +28,8 @@ class WindowTransfer final : public WindowBulk {
     uint64_t touched_bytes(uint32_t rank) const override;
     bool touches(uint32_t rank, uint32_t owner) const override;
     void offer_addresses(Offer &offer) override;
+    bool needs_all_offers() const override;
+    void have_offers() override;
     bool is_left_alone() override;
     DeviceJob device_job() const override;
     Step direct() override;
@@ -35,7 +37,6 @@ class WindowTransfer final : public WindowBulk {
     bool pipeline_lacks(uint32_t rank) const override;
 
     bool takes_from(uint32_t rank, uint32_t owner) const;
-    bool both_copy() const;
     Step copy_together();
     bool give_block();
     int take_block(); // -1: mismatch
@@ -44,8 +45,11 @@ class WindowTransfer final : public WindowBulk {
     template <class F> void add_up(uint64_t begin, uint64_t bytes, F &&address);
     void copy_piece(uint32_t from, uint64_t begin, const uint8_t *address, uint64_t bytes);
     Status take_piece(uint32_t from, uint64_t begin, uint64_t bytes);
+    Status give_part(uint32_t taker, uint64_t begin, uint64_t bytes);
     const uint8_t *source() const;
     uint64_t piece_bytes(uint32_t from, uint32_t to) const;
+    uint64_t
+    taken_bytes() const; // of two ranks, one way: of the taker's buffer, to the piece's end
     uint64_t source_offset(uint32_t to) const;
     uint64_t target_offset(uint32_t from) const;
     uint64_t part_of(uint64_t block, uint64_t bytes) const; // bytes of a piece in this block
@@ -58,8 +62,9 @@ class WindowTransfer final : public WindowBulk {
     uint64_t given_ = 0, taken_ = 0; // pipeline: finished blocks of this call
     uint32_t turn_ = 1;              // direct: the next piece is from rank_ + turn_
     uint64_t begin_ = 0;             // first missing byte of that piece
-    bool is_offered_ = false;        // by kernel: another rank may write into this one's buffer
-    bool are_parts_taken_ = false;   // copied together: no part is left
+    bool is_offered_ = false;        // the other rank may write into this one's buffer
+    bool together_ = false;          // it does: of two ranks, both copy
+    bool are_parts_taken_ = false;   // and no part is left
 };
 
 } // namespace dtrain::collectives
