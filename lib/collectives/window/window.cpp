@@ -13,7 +13,7 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t least_chunk = 1024;
-constexpr uint64_t largest_exchange = 64 << 10;
+constexpr uint64_t largest_exchange = 32 << 10;
 
 // Ranks of libraries that lay a window out differently must not share one. They never are in one
 // job, since who joins must have the coordinator's version (cluster/control/join_roster.cpp).

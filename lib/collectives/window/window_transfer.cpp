@@ -38,7 +38,7 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
 
 // Of two ranks, one only gives and the other only takes, so much that both should copy: for less,
 // waiting for each other costs more (docs/PERFORMANCE.md).
-constexpr uint64_t least_together = 128 << 10, least_together_near = 256 << 10;
+constexpr uint64_t least_together = 64 << 10, least_by_kernel_together = 128 << 10;
 bool is_one_way(const CollectiveSpec &spec) {
     const Kind kind = spec.kind;
     return spec.size == 2 && typical_bytes(spec) >= least_together &&
@@ -61,7 +61,9 @@ struct LeastByKernel {
                     .far = uint64_t(spec.size) * (8 << 20)};
         default: break;
         }
-        if (is_one_way(spec)) return {.near = least_together_near, .far = least_together};
+        // Who only takes does not know how far the cores are apart.
+        if (is_one_way(spec))
+            return {.near = least_by_kernel_together, .far = least_by_kernel_together};
         return {};
     }
 };
