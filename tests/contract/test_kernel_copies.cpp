@@ -199,8 +199,9 @@ void write_until_the_end(bool shared) {
                        if (rank == 1) params.timeout_ns = shared ? 6'000'000 : 4'000'000;
                        dtrain_request_t *request = nullptr;
                        OK(dtrain_barrier(comm, nullptr, nullptr));
-                       OK(dtrain_broadcast(comm, buffer, bytes, DTRAIN_U8, 0, &params, &request));
-                       const dtrain_status_t status = dtrain_request_wait(request, -1);
+                       dtrain_status_t status =
+                           dtrain_broadcast(comm, buffer, bytes, DTRAIN_U8, 0, &params, &request);
+                       if (status == DTRAIN_OK) status = dtrain_request_wait(request, -1);
                        dtrain_request_free(request);
                        if (rank == 1 && status != DTRAIN_OK) {
                            FAILS(DTRAIN_ERR_TIMEOUT, status);
