@@ -182,7 +182,7 @@ void an_address_without_memory(void **) {
 // Where both of two ranks copy, the root writes into the other one's buffer: by the kernel, or as
 // the buffers are shared. Not any more when that one's call has ended, as its time was over.
 void write_until_the_end(bool shared) {
-    constexpr size_t bytes = 256 << 20, page = 4096;
+    constexpr size_t bytes = 128 << 20, page = 4096;
     constexpr uint8_t own = 2;
     int ended_early = 0;
     for (int round = 0; round < 8; round++)
@@ -196,7 +196,7 @@ void write_until_the_end(bool shared) {
                        if (rank == 1) std::memset(buffer, 1, bytes);
                        dtrain_op_params_t params;
                        DTRAIN_INIT(&params);
-                       if (rank == 1) params.timeout_ns = shared ? 6'000'000 : 4'000'000;
+                       if (rank == 1) params.timeout_ns = shared ? 3'000'000 : 2'000'000;
                        dtrain_request_t *request = nullptr;
                        OK(dtrain_barrier(comm, nullptr, nullptr));
                        dtrain_status_t status =

@@ -81,7 +81,8 @@ void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,
         first.store(call_.number);
     __sync_synchronize(); // the caller may use its buffers after this
     if (is_left_alone()) return end_failed(agent, outcome, text);
-    failure_ = std::make_unique<Failure>(outcome, text, agent.now() + tp::Parts::writing_limit_ns);
+    failure_ = std::make_unique<Failure>(
+        Failure{outcome, text, agent.now() + tp::Parts::writing_limit_ns});
 }
 
 void WindowOperation::end_failed(engine::Agent &agent, const engine::Outcome &outcome,
