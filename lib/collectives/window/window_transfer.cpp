@@ -61,7 +61,7 @@ struct LeastByKernel {
                     .far = uint64_t(spec.size) * (8 << 20)};
         default: break;
         }
-        // Who only takes does not know how far the cores are apart.
+        // A rank that only takes does not know how far the cores are apart.
         if (is_one_way(spec))
             return {.near = least_by_kernel_together, .far = least_by_kernel_together};
         return {};
