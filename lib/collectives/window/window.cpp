@@ -40,7 +40,7 @@ Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_b
     Status s = device.ops().window_create(device.dev(), made->total_bytes(), ranks, 0, handle,
                                           &made->window_);
     if (s != DTRAIN_OK) return s;
-    made->known_as(handle);
+    made->opened(handle);
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -52,12 +52,12 @@ Status Window::attach(transport::Device &device, dtrain_tp_ep_t *creator, const 
     Status s = device.ops().window_attach(device.dev(), creator, handle, made->total_bytes(), ranks,
                                           rank, &made->window_);
     if (s != DTRAIN_OK) return s;
-    made->known_as(handle);
+    made->opened(handle);
     out = std::move(made);
     return DTRAIN_OK;
 }
 
-void Window::known_as(const void *handle) {
+void Window::opened(const void *handle) {
     std::memcpy(handle_.data(), handle, device_.attr().window_handle_len);
     base_ = static_cast<uint8_t *>(device_.ops().window_address(window_));
 }

@@ -148,7 +148,7 @@ class Window {
     static_assert(sizeof(RankFlags) <= flags_bytes);
 
     Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes, tp::Distance distance);
-    void known_as(const void *handle); // once it is there
+    void opened(const void *handle);
     uint8_t *area(uint32_t rank) const { return base_ + rank * stride_; }
     uint64_t total_bytes() const { return stride_ * ranks_; }
 

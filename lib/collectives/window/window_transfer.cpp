@@ -39,7 +39,7 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
 // Of two ranks, one only gives and the other only takes, so much that both should copy: for less,
 // waiting for each other costs more (docs/PERFORMANCE.md).
 constexpr uint64_t least_together = 64 << 10, least_by_kernel_together = 128 << 10;
-bool is_one_way(const CollectiveSpec &spec) {
+bool both_may_copy(const CollectiveSpec &spec) {
     const Kind kind = spec.kind;
     return spec.size == 2 && typical_bytes(spec) >= least_together &&
            (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather);
@@ -62,7 +62,7 @@ struct LeastByKernel {
         default: break;
         }
         // A rank that only takes does not know how far the cores are apart.
-        if (is_one_way(spec))
+        if (both_may_copy(spec))
             return {.near = least_by_kernel_together, .far = least_by_kernel_together};
         return {};
     }
@@ -101,7 +101,7 @@ SharedBuffers WindowTransfer::find_shared(memory::Registry &registry,
                                           const CollectiveSpec &spec, const void *send, void *recv,
                                           engine::Request &request) {
     auto rank = uint32_t(spec.rank);
-    if (is_one_way(spec) && !gives_others(spec, rank))
+    if (both_may_copy(spec) && !gives_others(spec, rank))
         return SharedBuffers::find(registry, device, recv, recv, output_bytes(spec), request);
     // All-to-all in place overwrites data that the others have not read yet.
     if (!gives_others(spec, rank) || (spec.kind == Kind::alltoall && spec.in_place)) return {};
@@ -134,8 +134,7 @@ uint64_t WindowTransfer::piece_bytes(uint32_t from, uint32_t to) const {
 }
 
 uint64_t WindowTransfer::taken_bytes() const {
-    const uint32_t taker = takes_from(0, 1) ? 0 : 1;
-    return target_offset(1 - taker) + piece_bytes(1 - taker, taker);
+    return target_offset(1 - taker()) + piece_bytes(1 - taker(), taker());
 }
 
 uint64_t WindowTransfer::source_offset(uint32_t to) const {
@@ -197,19 +196,18 @@ uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
 void WindowTransfer::offer_addresses(Offer &offer) {
     if (call_.spec.kind == Kind::alltoall && call_.spec.in_place) return; // find_shared()
     if (adds_up(call_.spec.kind)) return;                                 // it would be a copy more
-    is_offered_ = is_one_way(call_.spec) && takes_from(rank_, 1 - rank_);
+    is_offered_ = both_may_copy(call_.spec) && rank_ == taker();
     if (is_offered_) call_.window->flags(rank_).incoming.parts.open();
     const LeastByKernel least = LeastByKernel::of(call_.spec);
     if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
         offer.address = reinterpret_cast<uintptr_t>(is_offered_ ? call_.recv : source());
 }
 
-bool WindowTransfer::needs_all_offers() const { return is_one_way(call_.spec); }
+bool WindowTransfer::needs_all_offers() const { return both_may_copy(call_.spec); }
 
 void WindowTransfer::have_offers() {
-    if (!is_one_way(call_.spec)) return;
-    const uint32_t taker = takes_from(0, 1) ? 0 : 1;
-    together_ = by_kernel_ || offer_of(taker).shared.cover(taken_bytes());
+    if (!both_may_copy(call_.spec)) return;
+    together_ = by_kernel_ || offer_of(taker()).shared.cover(taken_bytes());
 }
 
 bool WindowTransfer::is_left_alone() {
@@ -233,27 +231,26 @@ Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes)
 
 // A part of the piece that one of two ranks takes from the other, by whichever is free.
 WindowOperation::Step WindowTransfer::copy_together() {
-    const uint32_t other = 1 - rank_;
-    const uint32_t taker = takes_from(rank_, other) ? rank_ : other, giver = 1 - taker;
-    tp::Parts &parts = call_.window->flags(taker).incoming.parts;
+    const uint32_t giver = 1 - taker();
+    tp::Parts &parts = call_.window->flags(taker()).incoming.parts;
     if (rank_ == giver) parts.begin_write();
-    const tp::Part part = parts.take(piece_bytes(giver, taker));
+    const tp::Part part = parts.take(piece_bytes(giver, taker()));
     Status s = DTRAIN_OK;
     if (part.bytes == 0)
         are_parts_taken_ = true;
-    else if (rank_ == taker)
-        s = take_piece(giver, part.begin, part.bytes);
+    else if (rank_ == giver)
+        s = give_part(part.begin, part.bytes);
     else
-        s = give_part(taker, part.begin, part.bytes);
+        s = take_piece(giver, part.begin, part.bytes);
     if (rank_ == giver) parts.end_write();
-    return s == DTRAIN_OK ? Step::moved : broken(s, int32_t(other));
+    return s == DTRAIN_OK ? Step::moved : broken(s, int32_t(1 - rank_));
 }
 
 // Into the taker's buffer.
-Status WindowTransfer::give_part(uint32_t taker, uint64_t begin, uint64_t bytes) {
-    const uint8_t *from = source() + source_offset(taker) + begin;
-    uint8_t *const to = recvs_[taker] + target_offset(rank_) + begin;
-    if (by_kernel_) return peers_.processes.write(taker, to, from, bytes);
+Status WindowTransfer::give_part(uint64_t begin, uint64_t bytes) {
+    const uint8_t *from = source() + source_offset(taker()) + begin;
+    uint8_t *const to = recvs_[taker()] + target_offset(rank_) + begin;
+    if (by_kernel_) return peers_.processes.write(taker(), to, from, bytes);
     auto copy = call_.result_bytes > cache_bytes ? device::copy_stream : device::copy;
     copy(to, from, bytes);
     return DTRAIN_OK;

@@ -37,6 +37,7 @@ class WindowTransfer final : public WindowBulk {
     bool pipeline_lacks(uint32_t rank) const override;
 
     bool takes_from(uint32_t rank, uint32_t owner) const;
+    uint32_t taker() const { return takes_from(0, 1) ? 0 : 1; } // of two ranks, if one only gives
     Step copy_together();
     bool give_block();
     int take_block(); // -1: mismatch
@@ -45,7 +46,7 @@ class WindowTransfer final : public WindowBulk {
     template <class F> void add_up(uint64_t begin, uint64_t bytes, F &&address);
     void copy_piece(uint32_t from, uint64_t begin, const uint8_t *address, uint64_t bytes);
     Status take_piece(uint32_t from, uint64_t begin, uint64_t bytes);
-    Status give_part(uint32_t taker, uint64_t begin, uint64_t bytes);
+    Status give_part(uint64_t begin, uint64_t bytes);
     const uint8_t *source() const;
     uint64_t piece_bytes(uint32_t from, uint32_t to) const;
     uint64_t
