@@ -37,7 +37,8 @@ class PeerMemory {
   public:
     // members: rank -> member of the mesh. They and the window must outlive this.
     PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
-               const Window &window, uint32_t rank, KernelCopies wanted, Log &log);
+               const Window &window, uint32_t rank, KernelCopies wanted, bool share_cores,
+               Log &log);
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
@@ -48,6 +49,7 @@ class PeerMemory {
 
     PeerProcesses processes; // for unregistered memory
     const KernelCopies copies;
+    const bool ranks_share_cores;
     uint32_t by_kernel = 0;   // number of calls for which that was faster
     PeerDevices accelerators; // for memory there
 

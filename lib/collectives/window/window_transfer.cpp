@@ -48,24 +48,30 @@ bool both_may_copy(const CollectiveSpec &spec) {
 // The smallest piece, in bytes, for which copies by the kernel are faster (docs/PERFORMANCE.md).
 // The kernel costs more per byte, but spares the copy into the ring: one of two copies or, if all
 // ranks read the same data, one of as many as there are ranks. If only the root gives, it would be
-// idle, while in the pipeline all cores copy; of two ranks, both copy.
+// idle, while in the pipeline all cores copy; of two ranks, both copy. Where ranks share cores,
+// none is idle, and a copy less is less to do for all.
 struct LeastByKernel {
     static constexpr uint64_t never = UINT64_MAX;
     uint64_t near = never, far = never; // by the distance of the cores
 
-    static LeastByKernel of(const CollectiveSpec &spec) {
+    static LeastByKernel of(const CollectiveSpec &spec, bool ranks_share_cores) {
+        // A rank that only takes does not know how far the cores are apart.
+        if (both_may_copy(spec)) return always(least_by_kernel_together);
         switch (spec.kind) {
-        case Kind::alltoall: return {.near = 64 << 10, .far = 64 << 10};
+        case Kind::alltoall: return always(64 << 10);
         case Kind::allgather:
+            if (ranks_share_cores) return always(256 << 10);
             return {.near = uint64_t(spec.size) * (256 << 10),
                     .far = uint64_t(spec.size) * (8 << 20)};
-        default: break;
+        case Kind::broadcast: return always(ranks_share_cores ? 128 << 10 : never);
+        case Kind::gather:
+        case Kind::scatter: return always(ranks_share_cores ? 256 << 10 : never);
+        default: return {};
         }
-        // A rank that only takes does not know how far the cores are apart.
-        if (both_may_copy(spec))
-            return {.near = least_by_kernel_together, .far = least_by_kernel_together};
-        return {};
     }
+
+  private:
+    static LeastByKernel always(uint64_t bytes) { return {.near = bytes, .far = bytes}; }
 };
 
 uint64_t largest_piece(const CollectiveSpec &spec) { return Layout(spec).largest(); }
@@ -198,7 +204,7 @@ void WindowTransfer::offer_addresses(Offer &offer) {
     if (adds_up(call_.spec.kind)) return;                                 // it would be a copy more
     is_offered_ = both_may_copy(call_.spec) && rank_ == taker();
     if (is_offered_) call_.window->flags(rank_).incoming.parts.open();
-    const LeastByKernel least = LeastByKernel::of(call_.spec);
+    const LeastByKernel least = LeastByKernel::of(call_.spec, peers_.ranks_share_cores);
     if (is_worth_kernel(typical_bytes(call_.spec), least.near, least.far))
         offer.address = reinterpret_cast<uintptr_t>(is_offered_ ? call_.recv : source());
 }
