@@ -85,6 +85,9 @@ static void operate(const run_t *run) {
     run->contender->run(run->contender->self, run->kind, run->send, run->recv, run->count);
 }
 
+static int has_blocks(kind_t kind) {
+    return kind == ALLGATHER || kind == REDUCE_SCATTER || kind == ALLTOALL;
+}
 static size_t block(const run_t *run) { return run->count / (size_t)run->contender->size; }
 
 /* What this rank contributes, and how many elements. */
@@ -321,7 +324,7 @@ int harness_run(const contender_t *contender, int argc, char **argv) {
     if (run.recv == NULL || run.send == NULL) return perror("bench: mmap"), EXIT_FAILURE;
     for (int i = 3; i < argc; i++) {
         run.count = (size_t)strtoull(argv[i], NULL, 10) / sizeof(float);
-        if (run.kind != ALLREDUCE) run.count -= run.count % size;
+        if (has_blocks(run.kind)) run.count -= run.count % size;
         if (run.count > 0) measure_size(&run);
     }
     if (run.kind == ALLREDUCE) report_wait(&run);

@@ -62,12 +62,12 @@ void distances(void **) {
         return reader.is_far();
     };
     assert_false(reader.is_far());
-    assert_false(add({60, 55, 70}));
-    assert_false(add({160}));           // one says nothing
-    assert_true(add({170}));            // two do
-    assert_true(add({5000, 20, 1000})); // a page fault, and a line that nobody has read
-    assert_false(add({60, 60}));
-    assert_false(add({90'000, 701, 1'000'000'000}));
+    assert_false(add({120, 110, 130}));
+    assert_false(add({350}));           // one says nothing
+    assert_true(add({370}));            // two do
+    assert_true(add({9000, 20, 2000})); // a page fault, and lines that nobody has read
+    assert_false(add({120, 120}));
+    assert_false(add({90'000, 1201, 1'000'000'000}));
 }
 
 } // namespace

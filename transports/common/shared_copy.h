@@ -14,16 +14,17 @@
 
 namespace dtrain::tp {
 
+inline constexpr uint64_t cache_line = 64; // bytes; streaming stores need whole ones
+
 // Streaming stores go to memory past the caches: the destination's lines are not fetched first. A
 // later store of this thread comes after them. Where there are none, an ordinary copy.
 inline void copy_stream(void *to, const void *from, uint64_t bytes) {
 #ifdef __x86_64__
-    constexpr uint64_t line = 64; // of which these stores need whole ones
-    const uint64_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
+    const uint64_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % cache_line);
     std::memcpy(to, from, head);
     auto *at = reinterpret_cast<__m128i *>(static_cast<char *>(to) + head);
     auto *source = reinterpret_cast<const __m128i *>(static_cast<const char *>(from) + head);
-    const uint64_t lines = (bytes - head) / line;
+    const uint64_t lines = (bytes - head) / cache_line;
     for (uint64_t i = 0; i < lines; i++, at += 4, source += 4) {
         const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
         const __m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
@@ -33,7 +34,7 @@ inline void copy_stream(void *to, const void *from, uint64_t bytes) {
         _mm_stream_si128(at + 3, d);
     }
     _mm_sfence();
-    std::memcpy(at, source, bytes - head - lines * line);
+    std::memcpy(at, source, bytes - head - lines * cache_line);
 #else
     std::memcpy(to, from, bytes);
 #endif
@@ -46,10 +47,12 @@ inline Distance distance_named(std::string_view name) {
     return name == "near" ? Distance::near : name == "far" ? Distance::far : Distance::measured;
 }
 
-// Whether the core that reads what this one writes is far away, by the times of some stores.
+// Whether the core that reads what this one writes is so far away that its lines come one after
+// another.
 class Remoteness {
   public:
-    // The time from a store into a line that the reader has read until this core had the line.
+    static constexpr uint64_t lines = 8; // of a measurement
+    // The time from stores into that many lines that the reader has read until this core had them.
     void add(int64_t store_ns) {
         if (store_ns > most_ns) return;
         recent_[next_++ % recent_.size()] = store_ns;
@@ -63,9 +66,10 @@ class Remoteness {
 
   private:
     static constexpr uint32_t samples = 3; // of which the median counts
-    // 60 to 80 where a line takes 50 to 70 ns from core to core, 130 to 180 where it takes 250. A
-    // longer time is that of something else, such as a new page.
-    static constexpr int64_t far_ns = 100, most_ns = 700;
+    // One line takes 60 to 80 where it takes 50 to 70 ns from core to core, and 130 to 180 where it
+    // takes 250; each further one 7 and 27. But some processors fetch them together, over 140 ns
+    // all eight in 130. A longer time is that of something else, such as a new page.
+    static constexpr int64_t far_ns = 220, most_ns = 1200;
 
     std::array<int64_t, samples> recent_{};
     uint32_t next_ = 0;
@@ -78,7 +82,7 @@ class Remoteness {
 // no cache: between near cores nothing is gained, between far ones the copy takes a tenth of the
 // time (docs/PERFORMANCE.md).
 //
-// Now and then it measures a store into a line that is written anyway; the reader does nothing for
+// Now and then it measures stores into lines that are written anyway; the reader does nothing for
 // that.
 class SharedCopy {
   public:
@@ -118,7 +122,7 @@ class SharedCopy {
     static constexpr bool can_stream = false;
 #endif
     static constexpr uint64_t least_bytes = 768; // below, the reader's way to memory takes longer
-    // A measurement takes 0.1 to 0.3 us.
+    // A measurement takes 0.1 to 0.5 us.
     static constexpr uint64_t between = 512 << 10, per_call = 2 << 10; // bytes
 
     static uint64_t cost(uint64_t bytes) { return bytes + per_call; }
@@ -128,10 +132,12 @@ class SharedCopy {
 
     void measure(void *to) {
         constexpr uint64_t at = 256; // the first lines may have come with a header before them
-        // The fences wait until the lines of earlier stores, and of this one, have come.
+        static_assert(at + Remoteness::lines * cache_line <= least_bytes);
+        // The fences wait until the lines of earlier stores, and of these, have come.
         __sync_synchronize();
         const auto begin = std::chrono::steady_clock::now();
-        std::memset(static_cast<char *>(to) + at, 0, sizeof(uint64_t));
+        for (uint64_t i = 0; i < Remoteness::lines; i++)
+            std::memset(static_cast<char *>(to) + at + i * cache_line, 0, sizeof(uint64_t));
         __sync_synchronize();
         reader_.add((std::chrono::steady_clock::now() - begin) / std::chrono::nanoseconds(1));
     }

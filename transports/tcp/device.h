@@ -52,8 +52,8 @@ class Device final : public protocol::DeviceBase<Device, Connection, Shared, Rou
     Address own_;
     bool finds_address_ = false; // no interface was chosen: uses the route to other hosts
     char congestion_[16] = "";
-    bool poll_next_ = false; // the caller slept or is about to: check everything
-    uint32_t ticks_ = 0;
+    bool poll_next_ = false;        // the caller slept or is about to: check everything
+    uint32_t told_ = 0, ticks_ = 0; // calls of progress() that looked at no connection, and others
 };
 
 } // namespace dtrain::tcp

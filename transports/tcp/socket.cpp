@@ -15,8 +15,33 @@ namespace {
 constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_probes = 6;
 constexpr int user_timeout_ms = 90'000;
 
-tp::Fd stream_socket(int family) {
+struct Congestion { // the name of a congestion control
+    char name[16] = "";
+    bool operator==(const Congestion &other) const { return !strcmp(name, other.name); }
+};
+constexpr Congestion bbr{"bbr"}, unpaced{"reno"};
+
+Congestion congestion_of(int fd) {
+    Congestion c;
+    socklen_t len = sizeof c.name - 1;
+    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, c.name, &len);
+    return c;
+}
+bool set_congestion(int fd, const char *name) {
+    return !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, socklen_t(strlen(name)));
+}
+
+tp::Fd any_stream_socket(int family) {
     return tp::Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// BBR paces, also inside of one host, where that takes half of the bandwidth. Linux goes on to pace
+// a connection that began with BBR, whatever control it gets later. So none begins with it, and
+// tune() gives it to those that leave the host.
+tp::Fd stream_socket(int family) {
+    tp::Fd fd = any_stream_socket(family);
+    if (fd && congestion_of(fd.get()) == bbr) set_congestion(fd.get(), unpaced.name);
+    return fd;
 }
 
 void set(int fd, int level, int name, int value) {
@@ -65,15 +90,13 @@ void notice_loss(int fd) {
 void tune(const tp::Host &host, int fd, const char *congestion) {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     notice_loss(fd);
-    // BBR paces even loopback, where it reaches only half the bandwidth of reno.
-    if (!strcmp(congestion, "auto")) {
-        char current[16] = "";
-        socklen_t len = sizeof current;
-        getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, current, &len);
-        if (strcmp(current, "bbr") != 0 || !inside_one_host(fd)) return;
-        congestion = "reno";
+    if (!strcmp(congestion, "auto")) { // BBR where it is usual, but not inside of one host
+        if (inside_one_host(fd) || congestion_of(fd) != unpaced) return;
+        const tp::Fd fresh = any_stream_socket(AF_INET);
+        if (!fresh || congestion_of(fresh.get()) != bbr) return;
+        congestion = bbr.name;
     }
-    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(strlen(congestion))))
+    if (!set_congestion(fd, congestion))
         host.log(DTRAIN_LOG_WARN,
                  "tcp: congestion control \"%s\" cannot be used here (%s); see "
                  "option tcp.congestion",

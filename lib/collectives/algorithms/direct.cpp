@@ -17,20 +17,27 @@ int32_t peer_before(const Plan &plan, int32_t round) {
 } // namespace
 
 void sum_in_rank_order(Plan &plan, Extent own, Extent dst) {
-    Extent slots = plan.scratch(own.bytes * uint64_t(plan.size - 1));
+    if (plan.size == 1) return plan.copy(own, dst);
+    // In place, dst is what this rank's sends may still read.
+    const bool may_write = !plan.spec.in_place || plan.spec.kind == Kind::reduce;
+    const bool adds_first = plan.rank == 0 && may_write;
+    // What comes from the first peer needs no slot, but goes to dst.
+    const int32_t first = adds_first || (plan.rank != 0 && !plan.spec.in_place) ? 1 : 0;
+    Extent slots = plan.scratch(own.bytes * uint64_t(plan.size - 1 - first));
     auto slot = [&](int32_t peer) {
-        if (peer == 0 && !plan.spec.in_place) return dst;
-        return slots.part(own.bytes * uint64_t(peer < plan.rank ? peer : peer - 1), own.bytes);
+        const int32_t index = (peer < plan.rank ? peer : peer - 1) - first;
+        return index < 0 ? dst : slots.part(own.bytes * uint64_t(index), own.bytes);
     };
     for (int32_t round = 1; round < plan.size; round++) {
         int32_t peer = peer_before(plan, round);
-        plan.recv(peer, slot(peer));
+        if (adds_first && peer == 1)
+            plan.recv_reduce(peer, own, dst);
+        else
+            plan.recv(peer, slot(peer));
     }
-    // The sum accumulates where rank 0's part lies: in dst, unless this rank's sends may still read
-    // it.
+    // The sum accumulates where rank 0's part lies.
     Extent sum = plan.rank == 0 ? dst : slot(0);
-    if (plan.rank == 0) plan.copy(own, dst);
-    for (int32_t peer = 1; peer < plan.size; peer++)
+    for (int32_t peer = adds_first ? 2 : 1; peer < plan.size; peer++)
         plan.reduce(peer == plan.rank ? own : slot(peer), sum);
     plan.finish(sum);
     plan.copy(sum, dst);

@@ -136,10 +136,11 @@ void Explainer::tell_distance(const tp::SharedCopy &writes) {
     const tp::Remoteness &reader = writes.reader();
     const char *const where = writes.is_far() ? "far apart" : "near";
     if (reader.measurements() > 0)
-        log_.tell("explain: %d ranks: cores are %s: a store into a line that another rank has read "
-                  "takes %lld ns (of %u measurements, the last ones)",
-                  rules_.ranks, where, static_cast<long long>(reader.median_ns()),
-                  unsigned{reader.measurements()});
+        log_.tell(
+            "explain: %d ranks: cores are %s: stores into %d lines that another rank has read "
+            "take %lld ns (of %u measurements, the last ones)",
+            rules_.ranks, where, int{tp::Remoteness::lines},
+            static_cast<long long>(reader.median_ns()), unsigned{reader.measurements()});
     else
         log_.tell("explain: %d ranks: cores are taken to be %s: %s", rules_.ranks, where,
                   writes.is_measured() ? "it was not measured" : "option shm.distance says so");

@@ -90,10 +90,10 @@ Status SharedMemory::open(const Setup &setup, int64_t deadline_ns) {
             ranks_.rank, error_text());
     engine::Mesh &mesh = session_.mesh();
     if (mine == DTRAIN_OK)
-        peers_ = std::make_unique<PeerMemory>(
-            *mesh.device(ranks_.members[0]), mesh, ranks_.members, *opening_, ranks_.rank,
-            copies_wanted(session_.options()), session_.ranks_per_core() > 1,
-            session_.agent().log());
+        peers_ =
+            std::make_unique<PeerMemory>(*mesh.device(ranks_.members[0]), mesh, ranks_.members,
+                                         *opening_, ranks_.rank, copies_wanted(session_.options()),
+                                         session_.ranks_per_core() > 1, session_.agent().log());
     return mine;
 }
 

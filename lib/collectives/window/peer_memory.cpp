@@ -31,8 +31,8 @@ PeerMemory::PeerMemory(transport::Device &device, engine::Mesh &mesh,
                        std::span<const uint32_t> members, const Window &window, uint32_t rank,
                        KernelCopies wanted, bool share_cores, Log &log)
     : processes(window, uint32_t(members.size()), rank, wanted != KernelCopies::never),
-      copies(wanted), ranks_share_cores(share_cores), accelerators(uint32_t(members.size()), log), device_(device), mesh_(mesh),
-      members_(members), mapped_(members.size()) {}
+      copies(wanted), ranks_share_cores(share_cores), accelerators(uint32_t(members.size()), log),
+      device_(device), mesh_(mesh), members_(members), mapped_(members.size()) {}
 
 PeerMemory::~PeerMemory() {
     for (auto &of_rank : mapped_)

@@ -204,7 +204,7 @@ void out_of_bounds(void **) {
     ranks.schedules[1].steps[0].dst.offset = 2;
     expect_red(ranks, "target out of bounds");
     ranks = good(Kind::allreduce, Algorithm::direct);
-    first_of(ranks.schedules[0], StepKind::copy).dst.space = Space::input;
+    first_of(ranks.schedules[0], StepKind::recv_reduce).dst.space = Space::input;
     expect_red(ranks, "writes the input");
     ranks = good(Kind::allreduce, Algorithm::direct);
     first_of(ranks.schedules[1], StepKind::reduce).bytes = 0;
