@@ -91,7 +91,7 @@ class Rank final : engine::OperationListener {
                                         window_) == DTRAIN_OK);
         });
         peers_.emplace(own.device(), own.mesh, std::span(members_).first(size_), *window_, rank_,
-                       KernelCopies::if_possible, own.services.log);
+                       KernelCopies::if_possible, false, own.services.log);
     }
     ~Rank() {
         end();
