@@ -38,7 +38,7 @@ int enter_network(void **) {
     if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
         refused = "no network namespace here";
     else if (!raise_loopback() || !make_bbr_usual())
-        refused = "no BBR here";
+        refused = "BBR cannot be the default of a network here";
     return 0;
 }
 

@@ -67,8 +67,9 @@ class Remoteness {
   private:
     static constexpr uint32_t samples = 3; // of which the median counts
     // One line takes 60 to 80 where it takes 50 to 70 ns from core to core, and 130 to 180 where it
-    // takes 250; each further one 7 and 27. But some processors fetch them together, over 140 ns
-    // all eight in 130. A longer time is that of something else, such as a new page.
+    // takes 250; each further one 7 and 27. But some processors fetch them together: all eight
+    // take 75 to 180 where one way of a line takes 140. A longer time is that of something else,
+    // such as a new page.
     static constexpr int64_t far_ns = 220, most_ns = 1200;
 
     std::array<int64_t, samples> recent_{};
